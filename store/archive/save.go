@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"gpuaudit/store"
 )
@@ -28,6 +29,8 @@ func (in Audit) check() error {
 	switch {
 	case in.Cluster == "":
 		return fmt.Errorf("save snapshot: the cluster has no name")
+	case !utf8.ValidString(in.Cluster):
+		return fmt.Errorf("save snapshot of cluster %q: its name is not UTF-8, which the files about it could not hold; rename it", in.Cluster)
 	case in.Time.IsZero():
 		return fmt.Errorf("save snapshot of cluster %q: the audit has no time", in.Cluster)
 	case len(in.Snapshot) == 0:
