@@ -1,0 +1,155 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"gpuaudit/store"
+)
+
+// Error is a request that failed: what, on which object, what the server said, and which setting may help.
+type Error struct {
+	// Op is get, head, create, put, replace, delete, list or presign.
+	Op string
+	// Bucket and Key as the server knows them, with the store's prefix.
+	Bucket, Key string
+	// Status is the HTTP code, 0 if no answer came. Code and Message are the server's; RequestID is for its operator.
+	Status                   int
+	Code, Message, RequestID string
+	// Hint says what to do.
+	Hint string
+	// Kind is store.ErrNotFound, ErrExists, ErrChanged, or nil.
+	Kind error
+	// Cause is what the network or the SDK said, if no server did.
+	Cause error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s s3://%s/%s: ", e.Op, e.Bucket, e.Key)
+	switch {
+	case e.Kind != nil && e.Status == 0:
+		b.WriteString(e.Kind.Error())
+	case e.Status != 0:
+		fmt.Fprintf(&b, "HTTP %d %s", e.Status, e.Code)
+		if e.Message != "" {
+			fmt.Fprintf(&b, ": %s", e.Message)
+		}
+		if e.Kind != nil {
+			fmt.Fprintf(&b, " (%v)", e.Kind)
+		}
+		if e.RequestID != "" {
+			fmt.Fprintf(&b, " [request %s]", e.RequestID)
+		}
+	default:
+		fmt.Fprintf(&b, "%v", e.Cause)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "; %s", e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var out []error
+	for _, err := range []error{e.Kind, e.Cause} {
+		if err != nil {
+			out = append(out, err)
+		}
+	}
+	return out
+}
+
+// undecided says that the server met another request for the same name and decided neither; it may be sent again.
+func (e *Error) undecided() bool {
+	return e.Status == http.StatusConflict && (e.Code == "ConditionalRequestConflict" || e.Code == "OperationAborted")
+}
+
+// maxMessage bounds what of a server's words is repeated, in bytes.
+const maxMessage = 300
+
+// explain turns an error of the SDK into ours; nil stays nil. tries is how often the request was sent, 0 if not counted.
+func (s *Store) explain(ctx context.Context, op, key string, tries int, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Bucket: s.bucket, Key: s.prefix + key}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		e.Code, e.Message = plain(api.ErrorCode()), plain(api.ErrorMessage())
+	}
+	var response *smithyhttp.ResponseError
+	header := http.Header{}
+	if errors.As(err, &response) && response.Response != nil && response.Response.Response != nil {
+		e.Status, header = response.HTTPStatusCode(), response.Response.Header
+		e.RequestID = plain(header.Get("X-Amz-Request-Id"))
+	}
+	if e.Status == 0 {
+		e.Cause = cause(ctx, err)
+	}
+	if e.Status != 0 && e.Code == "" {
+		e.Code = http.StatusText(e.Status)
+	}
+	e.Kind = e.kind()
+	e.Hint = s.hint(e, header, tries, err)
+	return e
+}
+
+// kind maps what the server said to what callers act on. A missing bucket is no missing object: an empty store would
+// be seen where none is.
+func (e *Error) kind() error {
+	switch {
+	case e.Code == "NoSuchBucket":
+		return nil
+	case e.Op == "create" && e.Status == http.StatusPreconditionFailed:
+		return store.ErrExists
+	case e.Op == "create" && e.undecided():
+		return store.ErrChanged
+	case e.Op == "replace" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusNotFound || e.undecided()):
+		return store.ErrChanged
+	case e.Status == http.StatusNotFound && e.Op != "create" && e.Op != "put" && e.Op != "list":
+		return store.ErrNotFound
+	}
+	return nil
+}
+
+// cause is the error without the SDK's wrapping, which repeats the operation, and with the reason of a deadline that
+// was ours and not the caller's.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		if reason := context.Cause(ctx); errors.Is(reason, errSlow) {
+			return fmt.Errorf("%w: %w", reason, ctx.Err())
+		}
+		return ctx.Err()
+	}
+	var op *smithy.OperationError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var send *smithyhttp.RequestSendError
+	if errors.As(err, &send) {
+		err = send.Err
+	}
+	return err
+}
+
+// plain makes a server's words fit for a message of one line: no control characters, not endless.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	}
+	return strings.TrimSpace(text)
+}
