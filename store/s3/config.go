@@ -29,11 +29,21 @@ const (
 // headerTime is how long a server may be silent before its answer begins.
 const headerTime = 60 * time.Second
 
+// tuning is what tests adjust.
+type tuning struct {
+	transport  func(*http.Transport)
+	maxBackoff time.Duration
+}
+
 // loadConfig is the SDK's own search (environment, files, web identity, the machine) with our options first.
-func loadConfig(ctx context.Context, o store.Options, tune func(*http.Transport)) (aws.Config, error) {
-	client, err := httpClient(o.CAFile, tune)
+func loadConfig(ctx context.Context, o store.Options, tune tuning) (aws.Config, error) {
+	client, err := httpClient(o.CAFile, tune.transport)
 	if err != nil {
 		return aws.Config{}, err
+	}
+	backoff := maxBackoff
+	if tune.maxBackoff > 0 {
+		backoff = tune.maxBackoff
 	}
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
@@ -41,7 +51,7 @@ func loadConfig(ctx context.Context, o store.Options, tune func(*http.Transport)
 		config.WithLogger(logging.Nop{}),
 		config.WithRetryer(func() aws.Retryer {
 			return retry.NewStandard(func(ro *retry.StandardOptions) {
-				ro.MaxAttempts, ro.MaxBackoff = maxTries, maxBackoff
+				ro.MaxAttempts, ro.MaxBackoff = maxTries, backoff
 			})
 		}),
 	}

@@ -22,6 +22,8 @@ type Error struct {
 	// Status is the HTTP code, 0 if no answer came. Code and Message are the server's; RequestID is for its operator.
 	Status                   int
 	Code, Message, RequestID string
+	// coded: Code is the server's own, not made of the status.
+	coded bool
 	// Hint says what to do.
 	Hint string
 	// Kind is store.ErrNotFound, ErrExists, ErrChanged, or nil.
@@ -94,7 +96,8 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 	if e.Status == 0 {
 		e.Cause = cause(ctx, err)
 	}
-	if e.Status != 0 && e.Code == "" {
+	// The SDK makes a code of the status too, where the body had none.
+	if e.coded = e.Code != "" && e.Code != strings.ReplaceAll(http.StatusText(e.Status), " ", ""); e.Code == "" {
 		e.Code = http.StatusText(e.Status)
 	}
 	e.Kind = e.kind()
@@ -102,19 +105,21 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 	return e
 }
 
-// kind maps what the server said to what callers act on. A missing bucket is no missing object: an empty store would
-// be seen where none is.
+// missing says that the server said that this very object is not there. Only the protocol's own word counts: a missing
+// bucket, an unknown user on some servers and the page of whatever else answers under the address are 404 too, and an
+// empty store would be seen where none is.
+func (e *Error) missing() bool { return e.Status == http.StatusNotFound && e.Code == "NoSuchKey" }
+
+// kind maps what the server said to what callers act on.
 func (e *Error) kind() error {
 	switch {
-	case e.Code == "NoSuchBucket":
-		return nil
 	case e.Op == "create" && e.Status == http.StatusPreconditionFailed:
 		return store.ErrExists
 	case e.Op == "create" && e.undecided():
 		return store.ErrChanged
-	case e.Op == "replace" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusNotFound || e.undecided()):
+	case e.Op == "replace" && (e.Status == http.StatusPreconditionFailed || e.missing() || e.undecided()):
 		return store.ErrChanged
-	case e.Status == http.StatusNotFound && e.Op != "create" && e.Op != "put" && e.Op != "list":
+	case e.missing() && (e.Op == "get" || e.Op == "delete"):
 		return store.ErrNotFound
 	}
 	return nil

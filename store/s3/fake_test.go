@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gpuaudit/store"
 	"gpuaudit/store/storetest/s3faults"
@@ -33,6 +34,12 @@ var fakeBuckets atomic.Int64
 // newFake starts a server. With hostBucket it takes the bucket from the host name (and cannot check signatures then).
 func newFake(t *testing.T, hostBucket bool) *fakeServer {
 	t.Helper()
+	setCredentials(t)
+	return startFake(t, hostBucket)
+}
+
+func startFake(t *testing.T, hostBucket bool) *fakeServer {
+	t.Helper()
 	f := &fakeServer{bucket: fmt.Sprintf("audit-%d", fakeBuckets.Add(1))}
 	handler, err := s3memory.New(s3memory.Options{Bucket: f.bucket, AccessKey: testKey, Secret: testSecret, HostBucket: hostBucket})
 	if err != nil {
@@ -44,7 +51,6 @@ func newFake(t *testing.T, hostBucket bool) *fakeServer {
 	server.Start()
 	t.Cleanup(server.Close)
 	f.url = server.URL
-	setCredentials(t)
 	return f
 }
 
@@ -72,7 +78,7 @@ func (f *fakeServer) open(t *testing.T, options store.Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := open(t.Context(), at, f.dial)
+	s, err := open(t.Context(), at, tuning{transport: f.dial, maxBackoff: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,8 @@ func (s *Store) hint(e *Error, header http.Header, tries int, err error) string 
 	writes := e.Op == "create" || e.Op == "put" || e.Op == "replace"
 	lock := writes && s.options.ObjectLockDays > 0
 	switch {
+	case strings.HasPrefix(e.Code, "KMS.") || mentions(text, "kms", "key management"):
+		return "see store.kmsKeyID and the right to use that key (kms:GenerateDataKey, kms:Decrypt)"
 	case slices.Contains(wrongStyle, e.Code) || strings.Contains(text, "virtual") && (strings.Contains(text, "style") || strings.Contains(text, "host")) || strings.Contains(text, "second level domain"):
 		return s.styleHint()
 	case writes && (strings.Contains(text, "object lock") || strings.Contains(text, "objectlock")) && mentions(text, "md5", "checksum"):
@@ -50,7 +52,7 @@ func (s *Store) hint(e *Error, header http.Header, tries int, err error) string 
 	case writes && slices.Contains(unknownHeader, e.Code) && s.options.Checksums != store.ChecksumsOff:
 		return "if the server refuses checksum headers, set store.checksums to off"
 	}
-	return s.accessHint(e, header, tries, text)
+	return s.accessHint(e, header, tries)
 }
 
 func mentions(text string, words ...string) bool {
@@ -80,7 +82,7 @@ func (s *Store) conditionHint() string {
 }
 
 // accessHint is about who, where and when rather than what.
-func (s *Store) accessHint(e *Error, header http.Header, tries int, text string) string {
+func (s *Store) accessHint(e *Error, header http.Header, tries int) string {
 	region := plain(header.Get("X-Amz-Bucket-Region"))
 	switch {
 	case e.Code == "NoSuchBucket":
@@ -92,9 +94,7 @@ func (s *Store) accessHint(e *Error, header http.Header, tries int, text string)
 		return "the bucket is in another region: set store.region (and store.endpoint) to the bucket's"
 	case e.Code == "RequestTimeTooSkewed":
 		return "set this machine's clock: it is too far from the server's"
-	case strings.HasPrefix(e.Code, "KMS.") || strings.Contains(text, "kms"):
-		return "see store.kmsKeyID and the right to use that key (kms:GenerateDataKey, kms:Decrypt)"
-	case e.Code == "InvalidAccessKeyId" || e.Code == "ExpiredToken" || e.Code == "InvalidToken" || e.Code == "TokenRefreshRequired":
+	case e.Code == "InvalidAccessKeyId" || e.Code == "XAdminUserNotFound" || e.Code == "ExpiredToken" || e.Code == "InvalidToken" || e.Code == "TokenRefreshRequired":
 		return "the credentials are not valid (any more): see store.profile, AWS_ACCESS_KEY_ID or the role"
 	case e.Code == "SignatureDoesNotMatch":
 		return "see the secret key, store.region, store.addressing, and whether a proxy changes requests on the way"

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,7 +43,10 @@ func (s *Store) Get(ctx context.Context, key string) (store.Object, error) {
 func (s *Store) get(ctx context.Context, key string) (object store.Object, retry bool, err error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(s.prefix + key)})
 	if err != nil {
-		return store.Object{}, false, s.explain(ctx, "get", key, 0, err)
+		var failed *Error
+		err = s.explain(ctx, "get", key, 0, err)
+		// An error without a code was cut off before it said what is missing.
+		return store.Object{}, errors.As(err, &failed) && failed.Status == http.StatusNotFound && !failed.coded, err
 	}
 	defer out.Body.Close()
 	size := aws.ToInt64(out.ContentLength)
@@ -63,7 +67,8 @@ func (s *Store) get(ctx context.Context, key string) (object store.Object, retry
 	return store.Object{Info: info, Body: body}, false, nil
 }
 
-// Stat describes an object.
+// Stat describes an object. The answer to a HEAD has no body that says what is missing, the object or the bucket, so a
+// missing one is asked for again by Get.
 func (s *Store) Stat(ctx context.Context, key string) (store.Info, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Info{}, err
@@ -71,8 +76,13 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Info, error) {
 	ctx, cancel := s.deadline(ctx, 0)
 	defer cancel()
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: aws.String(s.bucket), Key: aws.String(s.prefix + key)})
+	var failed *Error
+	if err = s.explain(ctx, "head", key, 0, err); errors.As(err, &failed) && failed.Status == http.StatusNotFound {
+		object, err := s.Get(ctx, key)
+		return object.Info, err
+	}
 	if err != nil {
-		return store.Info{}, s.explain(ctx, "head", key, 0, err)
+		return store.Info{}, err
 	}
 	return store.Info{Key: key, Size: aws.ToInt64(out.ContentLength), Modified: aws.ToTime(out.LastModified).UTC(), Version: aws.ToString(out.ETag)}, nil
 }

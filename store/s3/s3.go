@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,11 +37,10 @@ var (
 // Open prepares a store. It reads the AWS configuration of the process's environment and files, but sends nothing: a
 // wrong bucket or missing rights show at the first request.
 func Open(ctx context.Context, at store.Location) (*Store, error) {
-	return open(ctx, at, nil)
+	return open(ctx, at, tuning{})
 }
 
-// open lets tests adjust the transport.
-func open(ctx context.Context, at store.Location, tune func(*http.Transport)) (*Store, error) {
+func open(ctx context.Context, at store.Location, tune tuning) (*Store, error) {
 	if at.Kind != store.KindS3 {
 		return nil, fmt.Errorf("open S3 store: location is %q, not %q", at.Kind, store.KindS3)
 	}
