@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,28 +16,11 @@ import (
 	"gpuaudit/store/archive"
 )
 
-// RunArchive tests the archive in one backend.
-func RunArchive(t *testing.T, open Open) {
-	tests := map[string]func(*testing.T, Open){
-		"FirstRun":             firstRun,
-		"Chain":                chain,
-		"SaveTwice":            saveTwice,
-		"OlderNow":             olderNow,
-		"SameInstant":          sameInstant,
-		"ManyAudits":           manyAudits,
-		"TwoAtOnce":            twoAtOnce,
-		"CutOffAnywhere":       cutOffAnywhere,
-		"PointerLost":          pointerLost,
-		"PointerFromTheFuture": pointerFromTheFuture,
-		"BrokenSnapshot":       brokenSnapshot,
-		"ClusterNames":         clusterNames,
-		"Reports":              reports,
-		"Acks":                 acks,
-		"Slots":                slots,
-	}
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		t.Run(name, func(t *testing.T) { tests[name](t, open) })
-	}
+var archiveTests = map[string]test{
+	"FirstRun": firstRun, "Chain": chain, "SaveTwice": saveTwice, "OlderNow": olderNow, "SameInstant": sameInstant, "ManyAudits": manyAudits,
+	"TwoAtOnce": twoAtOnce, "CutOffAnywhere": cutOffAnywhere, "PointerLost": pointerLost, "PointerFromTheFuture": pointerFromTheFuture,
+	"BrokenSnapshot": brokenSnapshot, "ClusterNames": clusterNames, "Reports": reports, "Acks": acks, "AcksAtOnce": acksAtOnce,
+	"Slots": slots, "SlotsAtOnce": slotsAtOnce, "Prune": prune, "PruneCutOff": pruneCutOff, "PruneKeepsWhatIsNeeded": pruneKeepsWhatIsNeeded,
 }
 
 // Day is the time of the tests' first audit.

@@ -104,6 +104,26 @@ func reports(t *testing.T, open Open) {
 
 func acks(t *testing.T, open Open) {
 	ctx, a := startArchive(t, open)
+	for i := range 3 {
+		if err := a.UpdateAcks(ctx, "c", func(old []byte) ([]byte, error) { return fmt.Appendf(old, "%d,", i), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse := errors.New("not so")
+	wantErr(t, a.UpdateAcks(ctx, "c", func([]byte) ([]byte, error) { return nil, refuse }), refuse, `"c"`)
+	if err := a.UpdateAcks(ctx, "c", func([]byte) ([]byte, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[[]byte](t)(a.LoadAcks(ctx, "c")); string(got) != "0,1,2," {
+		t.Errorf("acknowledgements are %q", got)
+	}
+	if got := must[[]byte](t)(a.LoadAcks(ctx, "d")); got != nil {
+		t.Errorf("those of another cluster are %q", got)
+	}
+}
+
+func acksAtOnce(t *testing.T, open Open) {
+	ctx, a := startArchive(t, open)
 	for _, err := range each(6, func(i int) error {
 		return a.UpdateAcks(ctx, "c", func(old []byte) ([]byte, error) { return fmt.Appendf(old, "%d,", i), nil })
 	}) {
@@ -111,26 +131,16 @@ func acks(t *testing.T, open Open) {
 			t.Fatal(err)
 		}
 	}
-	got := must[[]byte](t)(a.LoadAcks(ctx, "c"))
-	if len(got) != len("0,1,2,3,4,5,") {
+	if got := must[[]byte](t)(a.LoadAcks(ctx, "c")); len(got) != len("0,1,2,3,4,5,") {
 		t.Errorf("acknowledgements were lost: %q", got)
-	}
-	refuse := errors.New("not so")
-	wantErr(t, a.UpdateAcks(ctx, "c", func([]byte) ([]byte, error) { return nil, refuse }), refuse, `"c"`)
-	if err := a.UpdateAcks(ctx, "c", func([]byte) ([]byte, error) { return nil, nil }); err != nil {
-		t.Fatal(err)
-	}
-	if after := must[[]byte](t)(a.LoadAcks(ctx, "c")); string(after) != string(got) {
-		t.Errorf("an update that changes nothing left %q", after)
 	}
 }
 
-func slots(t *testing.T, open Open) {
+func slotsAtOnce(t *testing.T, open Open) {
 	ctx, a := startArchive(t, open)
-	name := "2026-06-01T09:30:00+08:00/daily"
 	won := 0
 	for _, err := range each(6, func(i int) error {
-		_, err := a.ClaimSlot(ctx, name, fmt.Appendf(nil, "claimed by %d", i))
+		_, err := a.ClaimSlot(ctx, "daily", fmt.Appendf(nil, "claimed by %d", i))
 		return err
 	}) {
 		if err == nil {
@@ -140,21 +150,37 @@ func slots(t *testing.T, open Open) {
 		}
 	}
 	if won != 1 {
-		t.Fatalf("%d claimed one slot", won)
+		t.Errorf("%d claimed one slot", won)
 	}
-	slot := must[archive.Slot](t)(a.ReadSlot(ctx, name))
+}
+
+func slots(t *testing.T, open Open) {
+	ctx, a := startArchive(t, open)
+	long := strings.Repeat("slot of a very long name/", 20)
+	name := "2026-06-01T09:30:00+08:00/daily"
+	slot := must[archive.Slot](t)(a.ClaimSlot(ctx, name, []byte("claimed")))
+	_, err := a.ClaimSlot(ctx, name, []byte("claimed by a second"))
+	wantErr(t, err, store.ErrExists, name)
+	if read := must[archive.Slot](t)(a.ReadSlot(ctx, name)); string(read.Body) != "claimed" || read.Version != slot.Version || read.Key != slot.Key {
+		t.Errorf("read %+v, claimed %+v", read, slot)
+	}
 	posted := must[archive.Slot](t)(a.UpdateSlot(ctx, slot, []byte("posted")))
-	_, err := a.UpdateSlot(ctx, slot, []byte("posted by a second"))
-	wantErr(t, err, store.ErrChanged)
+	_, err = a.UpdateSlot(ctx, slot, []byte("posted by a second"))
+	wantErr(t, err, store.ErrChanged, name)
 	must[archive.Slot](t)(a.UpdateSlot(ctx, posted, []byte("posted, twice")))
 	must[archive.Slot](t)(a.ClaimSlot(ctx, "audit-29012345", []byte("x")))
+	must[archive.Slot](t)(a.ClaimSlot(ctx, long, []byte("y")))
 	all := collect(t, a.Slots(ctx, time.Time{}))
-	if len(all) != 2 || all[0].Name != name || string(all[0].Body) != "posted, twice" {
+	if len(all) != 3 || all[0].Name != name || string(all[0].Body) != "posted, twice" || all[1].Name != "audit-29012345" {
 		t.Errorf("slots %+v", all)
+	}
+	must[archive.Slot](t)(a.UpdateSlot(ctx, all[2], []byte("by what was listed")))
+	if got := must[archive.Slot](t)(a.ReadSlot(ctx, long)); string(got.Body) != "by what was listed" {
+		t.Errorf("the long one is %q", got.Body)
 	}
 	if got := collect(t, a.Slots(ctx, time.Now().Add(time.Hour))); len(got) != 0 {
 		t.Errorf("slots of the future: %+v", got)
 	}
 	_, err = a.ReadSlot(ctx, "unknown")
-	wantErr(t, err, store.ErrNotFound)
+	wantErr(t, err, store.ErrNotFound, "unknown")
 }

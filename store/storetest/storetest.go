@@ -22,32 +22,39 @@ import (
 type Open func(t *testing.T) (s store.Store, again func() store.Store)
 
 // Run tests one backend.
-func Run(t *testing.T, open Open) {
-	tests := map[string]func(*testing.T, Open){
-		"NotFound":          notFound,
-		"CreateAndRead":     createAndRead,
-		"CreateExisting":    createExisting,
-		"Put":               put,
-		"Replace":           replace,
-		"Delete":            remove,
-		"KeysOfAllKinds":    keysOfAllKinds,
-		"RefusedKeys":       refusedKeys,
-		"ListOrder":         listOrder,
-		"ListPages":         listPages,
-		"Folders":           folders,
-		"LargeAndEmpty":     largeAndEmpty,
-		"ManyCreators":      manyCreators,
-		"ManyUpdaters":      manyUpdaters,
-		"ReadersSeeWhole":   readersSeeWhole,
-		"CanceledContext":   canceledContext,
-		"SecondProcess":     secondProcess,
-		"Probe":             probe,
-		"AddressesAreLinks": addressesAreLinks,
+func Run(t *testing.T, open Open) { run(t, open, tests, archiveTests) }
+
+// RunSingleWriter tests a backend whose Conditional is false: everything but writers at the same instant, which need one.
+func RunSingleWriter(t *testing.T, open Open) {
+	alone := func(all map[string]test) map[string]test {
+		out := maps.Clone(all)
+		for name := range concurrent {
+			delete(out, name)
+		}
+		return out
 	}
+	run(t, open, alone(tests), alone(archiveTests))
+}
+
+type test func(*testing.T, Open)
+
+var tests = map[string]test{
+	"NotFound": notFound, "CreateAndRead": createAndRead, "CreateExisting": createExisting, "Put": put, "Replace": replace, "Delete": remove,
+	"KeysOfAllKinds": keysOfAllKinds, "RefusedKeys": refusedKeys, "ListOrder": listOrder, "ListPages": listPages, "Folders": folders,
+	"LargeAndEmpty": largeAndEmpty, "ManyCreators": manyCreators, "ManyUpdaters": manyUpdaters, "ReadersSeeWhole": readersSeeWhole,
+	"CanceledContext": canceledContext, "SecondProcess": secondProcess, "Probe": probe, "AddressesAreLinks": addressesAreLinks,
+}
+
+// concurrent are the tests that need conditions decided by the store.
+var concurrent = map[string]bool{"ManyCreators": true, "ManyUpdaters": true, "Probe": true, "TwoAtOnce": true, "AcksAtOnce": true, "SlotsAtOnce": true}
+
+func run(t *testing.T, open Open, tests, archiveTests map[string]test) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) { tests[name](t, open) })
 	}
-	t.Run("Archive", func(t *testing.T) { RunArchive(t, open) })
+	for _, name := range slices.Sorted(maps.Keys(archiveTests)) {
+		t.Run("Archive/"+name, func(t *testing.T) { archiveTests[name](t, open) })
+	}
 }
 
 // limit is the longest that one test may wait for a store.
