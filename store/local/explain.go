@@ -15,14 +15,7 @@ import (
 func explain(op, dir, key string, err error) error {
 	file := filepath.Join(dir, filepath.FromSlash(key))
 	kind := func(kind error) error { return fmt.Errorf("%s %q: %w", op, file, kind) }
-	var pathErr *fs.PathError
-	var linkErr *os.LinkError
-	cause := err
-	if errors.As(err, &pathErr) {
-		cause = pathErr.Err
-	} else if errors.As(err, &linkErr) {
-		cause = linkErr.Err
-	}
+	cause := innermost(err)
 	switch {
 	case errors.Is(err, store.ErrNotFound), op == "read" && errors.Is(err, fs.ErrNotExist), op == "read" && errors.Is(err, syscall.ENOTDIR):
 		return kind(store.ErrNotFound)
@@ -46,4 +39,20 @@ func explain(op, dir, key string, err error) error {
 		return fmt.Errorf("%s %q: a symbolic link leads out of the store's folder; replace it by what it leads to", op, file)
 	}
 	return fmt.Errorf("%s %q: %w", op, file, cause)
+}
+
+// innermost takes off the names of files that package os adds, once or more, relative to the store's folder.
+func innermost(err error) error {
+	for {
+		var pathErr *fs.PathError
+		var linkErr *os.LinkError
+		switch {
+		case errors.As(err, &pathErr):
+			err = pathErr.Err
+		case errors.As(err, &linkErr):
+			err = linkErr.Err
+		default:
+			return err
+		}
+	}
 }
