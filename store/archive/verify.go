@@ -3,6 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ type Getter func(key string) ([]byte, error)
 // proves is that the parts belong together; that they are the original ones is shown by a hash of the
 // head that was published at the time.
 func Verify(headers []RawHeader, get Getter) Verification {
-	v := &verifier{raw: map[string]RawHeader{}, parsed: map[string]Header{}, next: map[string][]string{}}
+	v := &verifier{raw: map[string]RawHeader{}, parsed: map[string]Header{}, next: map[string][]string{}, depths: map[string]int{}}
 	v.parse(headers)
 	v.links()
 	v.order()
@@ -94,6 +95,7 @@ type verifier struct {
 	raw    map[string]RawHeader
 	parsed map[string]Header
 	next   map[string][]string // key -> the headers that name it as the one before
+	depths map[string]int
 }
 
 func (v *verifier) fault(kind FaultKind, key, format string, args ...any) {
@@ -151,42 +153,34 @@ func (v *verifier) links() {
 	}
 }
 
-// order finds the beginning, the head and what lies outside the line between them.
+// order finds the head and where the chain begins, and reports what does not hang together with the beginning.
 func (v *verifier) order() {
 	var begins, heads []string
 	for _, key := range v.keys {
-		h, ok := v.parsed[key]
-		if !ok {
-			if len(v.next[key]) == 0 {
-				heads = append(heads, key)
-			}
-			continue
-		}
-		if _, here := v.raw[h.PreviousKey]; !here {
-			begins = append(begins, key)
-		}
 		if len(v.next[key]) == 0 {
 			heads = append(heads, key)
 		}
+		if h, ok := v.parsed[key]; ok {
+			if _, here := v.raw[h.PreviousKey]; !here {
+				begins = append(begins, key)
+			}
+		}
 	}
 	if len(v.keys) > 0 && len(heads) == 0 {
-		v.fault(FaultCircle, v.keys[0], "the headers name each other in a circle; none is the newest")
+		v.fault(FaultCircle, v.keys[0], "header %q and others name each other in a circle; none is the newest", v.keys[0])
 		return
 	}
 	head := v.longest(heads)
 	if head == "" {
 		return
 	}
-	line, first := v.line(head)
-	v.out.Head, v.out.HeadSHA256, v.out.First = head, v.raw[head].SHA256(), first
+	v.out.Head, v.out.HeadSHA256 = head, v.raw[head].SHA256()
+	line, _ := v.line(head)
+	first := v.beginning(begins, line)
+	v.out.First = first
 	if h := v.parsed[first]; h.PreviousKey != "" {
 		v.out.BeginsAfter, v.out.BeginsAfterSHA256 = h.PreviousKey, h.PreviousSHA256
 	}
-	v.outside(begins, heads, line, first, head)
-}
-
-// outside reports where there is a second beginning or a second end. A fork is reported by links already.
-func (v *verifier) outside(begins, heads []string, line map[string]bool, first, head string) {
 	for _, key := range begins {
 		if key == first {
 			continue
@@ -197,13 +191,49 @@ func (v *verifier) outside(begins, heads []string, line map[string]bool, first, 
 			v.fault(FaultFork, key, "header %q begins a second chain beside the one that ends in %q", key, head)
 		}
 	}
+	v.circles(line)
+}
+
+// beginning picks, of the headers that have none before them here, the one that the chain may begin with: a very first one,
+// if possible that of the head's line; else, where the beginning was cut off, the first by time.
+func (v *verifier) beginning(begins []string, line map[string]bool) string {
+	best := ""
+	rank := func(key string) int {
+		n := 0
+		if v.parsed[key].PreviousKey == "" {
+			n += 2
+		}
+		if n > 0 && line[key] {
+			n++
+		}
+		return n
+	}
+	for _, key := range begins {
+		if best == "" || rank(key) > rank(best) {
+			best = key
+		}
+	}
+	return best
+}
+
+// circles reports headers outside the chain that come from nowhere.
+func (v *verifier) circles(line map[string]bool) {
+	known := maps.Clone(line) // leads to an end
 	for _, key := range v.keys {
-		if line[key] || slices.Contains(heads, key) {
-			continue
+		path := map[string]bool{}
+		for at := key; !known[at]; {
+			path[at] = true
+			previous := v.parsed[at].PreviousKey
+			if _, here := v.raw[previous]; !here {
+				break
+			}
+			if path[previous] {
+				v.fault(FaultCircle, at, "header %q and others outside the chain name each other in a circle", at)
+				break
+			}
+			at = previous
 		}
-		if seen, end := v.line(key); seen[end] && v.parsed[end].PreviousKey != "" && seen[v.parsed[end].PreviousKey] {
-			v.fault(FaultCircle, key, "header %q is part of a circle outside the chain", key)
-		}
+		maps.Copy(known, path)
 	}
 }
 
@@ -211,11 +241,34 @@ func (v *verifier) outside(begins, heads []string, line map[string]bool, first, 
 func (v *verifier) longest(heads []string) string {
 	best, most := "", 0
 	for _, key := range heads {
-		if line, _ := v.line(key); len(line) >= most {
-			best, most = key, len(line)
+		if n := v.depth(key); n >= most {
+			best, most = key, n
 		}
 	}
 	return best
+}
+
+// depth counts the headers up to one, each only once for all calls.
+func (v *verifier) depth(from string) int {
+	var path []string
+	at, n := from, 0
+	for seen := map[string]bool{}; ; {
+		if known, ok := v.depths[at]; ok {
+			n = known
+			break
+		}
+		if _, here := v.raw[at]; !here || seen[at] {
+			break
+		}
+		seen[at] = true
+		path = append(path, at)
+		at = v.parsed[at].PreviousKey
+	}
+	for _, key := range slices.Backward(path) {
+		n++
+		v.depths[key] = n
+	}
+	return v.depths[from]
 }
 
 // line follows the links back from a header; it gives the headers on the way and the last one reached.
