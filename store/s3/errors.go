@@ -38,6 +38,8 @@ func (e *Error) Error() string {
 	switch {
 	case e.Kind != nil && e.Status == 0:
 		b.WriteString(e.Kind.Error())
+	case e.Status/100 == 2:
+		fmt.Fprintf(&b, "HTTP %d, but not the answer of an S3 server: %s", e.Status, plain(fmt.Sprint(e.Cause), maxCause))
 	case e.Status != 0:
 		fmt.Fprintf(&b, "HTTP %d %s", e.Status, e.Code)
 		if e.Message != "" {
@@ -50,7 +52,7 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, " [request %s]", e.RequestID)
 		}
 	default:
-		fmt.Fprintf(&b, "%v", e.Cause)
+		b.WriteString(plain(fmt.Sprint(e.Cause), maxCause))
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "; %s", e.Hint)
@@ -74,8 +76,12 @@ func (e *Error) undecided() bool {
 	return e.Status == http.StatusConflict && (e.Code == "ConditionalRequestConflict" || e.Code == "OperationAborted")
 }
 
-// maxMessage bounds what of a server's words is repeated, in bytes.
-const maxMessage = 300
+// maxMessage and maxCause bound what of a server's and of the SDK's words is repeated, in bytes. The SDK's have the reason at
+// their end.
+const (
+	maxMessage = 300
+	maxCause   = 1000
+)
 
 // explain turns an error of the SDK into ours; nil stays nil. tries is how often the request was sent, 0 if not counted.
 func (s *Store) explain(ctx context.Context, op, key string, tries int, err error) error {
@@ -83,17 +89,21 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 		return nil
 	}
 	e := &Error{Op: op, Bucket: s.bucket, Key: s.prefix + key}
+	if noCredentials(err) {
+		e.Cause, e.Hint = cause(ctx, err), credentialsHint
+		return e
+	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		e.Code, e.Message = plain(api.ErrorCode()), plain(api.ErrorMessage())
+		e.Code, e.Message = plain(api.ErrorCode(), maxMessage), plain(api.ErrorMessage(), maxMessage)
 	}
 	var response *smithyhttp.ResponseError
 	header := http.Header{}
 	if errors.As(err, &response) && response.Response != nil && response.Response.Response != nil {
 		e.Status, header = response.HTTPStatusCode(), response.Response.Header
-		e.RequestID = plain(header.Get("X-Amz-Request-Id"))
+		e.RequestID = plain(header.Get("X-Amz-Request-Id"), maxMessage)
 	}
-	if e.Status == 0 {
+	if e.Status == 0 || e.Status/100 == 2 {
 		e.Cause = cause(ctx, err)
 	}
 	// The SDK makes a code of the status too, where the body had none.
@@ -103,6 +113,20 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 	e.Kind = e.kind()
 	e.Hint = s.hint(e, header, tries, err)
 	return e
+}
+
+// foreign is for an answer that says that all is well and is none of an S3 server's.
+func (s *Store) foreign(op, key, why string) error {
+	return &Error{Op: op, Bucket: s.bucket, Key: s.prefix + key, Status: http.StatusOK, Cause: errors.New(why), Hint: otherServer}
+}
+
+const credentialsHint = "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or store.profile, or see the pod's role (web identity)"
+
+// noCredentials tells a request that never left for want of credentials. What is inside such an error came from another
+// server, the one that gives credentials.
+func noCredentials(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "get identity:") || strings.Contains(text, "get credentials:") || strings.Contains(text, "refresh cached credentials")
 }
 
 // missing says that the server said that this very object is not there. Only the protocol's own word counts: a missing
@@ -146,15 +170,15 @@ func cause(ctx context.Context, err error) error {
 }
 
 // plain makes a server's words fit for a message of one line: no control characters, not endless.
-func plain(text string) string {
+func plain(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return ' '
 		}
 		return r
 	}, text)
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return strings.TrimSpace(text)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,7 +88,10 @@ func (f *fakeServer) open(t *testing.T, options store.Options) *Store {
 
 // dial leads every host name to the server, as a name server with a wildcard would.
 func (f *fakeServer) dial(tr *http.Transport) {
-	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, f.url[len("http://"):])
+	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !strings.HasPrefix(address, "127.0.0.1:") {
+			address = f.url[len("http://"):]
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 }

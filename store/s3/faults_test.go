@@ -15,9 +15,8 @@ import (
 )
 
 func writes(r *http.Request) bool { return s3faults.Writes(r) }
-func reads(r *http.Request) bool {
-	return r.Method == http.MethodGet && !strings.Contains(r.URL.RawQuery, "list-type")
-}
+func lists(r *http.Request) bool  { return strings.Contains(r.URL.RawQuery, "list-type") }
+func reads(r *http.Request) bool  { return r.Method == http.MethodGet && !lists(r) }
 func anything(*http.Request) bool { return true }
 
 // audit saves two audits and reads the last back: everything that a run needs of a store.
@@ -87,7 +86,7 @@ func TestDialects(t *testing.T) {
 		},
 		{
 			name: "knows only path style", fault: func(b string) s3faults.Fault { return s3faults.RefuseVirtualHosts(b) },
-			fails: &store.Options{Addressing: store.AddressingVirtual}, says: []string{"HTTP 404", "NoSuchBucket", "store.url"}, works: store.Options{Addressing: store.AddressingPath},
+			fails: &store.Options{Addressing: store.AddressingVirtual}, says: []string{"HTTP 404", "NoSuchBucket", "store.url", "store.addressing path"}, works: store.Options{Addressing: store.AddressingPath},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -129,12 +128,18 @@ func TestFailures(t *testing.T) {
 		}, says: []string{"get s3://", "latest.json", "HTTP 404 Not Found"}},
 		{name: "answers of writes lost", fault: s3faults.First(3, writes, s3faults.LoseAnswers())},
 		{name: "requests lost", fault: s3faults.First(2, writes, s3faults.LoseRequests())},
-		{name: "forbidden to list", fault: s3faults.Every(func(r *http.Request) bool { return strings.Contains(r.URL.RawQuery, "list-type") }, 403, "AccessDenied", "Access Denied"), says: []string{"HTTP 403", "list s3://", "s3:ListBucket"}},
+		{name: "forbidden to list", fault: s3faults.Every(lists, 403, "AccessDenied", "Access Denied"), says: []string{"HTTP 403", "list s3://", "s3:ListBucket"}},
 		{name: "forbidden to write", fault: s3faults.Every(writes, 403, "AccessDenied", "Access Denied"), says: []string{"create s3://", "s3:PutObject"}},
 		{name: "clock", fault: s3faults.Every(anything, 403, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large."), says: []string{"clock"}},
-		{name: "a web page", fault: s3faults.Answer(200, "text/html", "<html>Welcome! Please log in</html>"), says: []string{"s3://"}},
+		{name: "a web page", fault: s3faults.Answer(200, "text/html", "<html>Welcome! Please log in</html>"), says: []string{"s3://", "not confirmed", "login page"}},
 		{name: "a web page that is not found", fault: s3faults.Answer(404, "text/html", "<html>404</html>"), says: []string{"HTTP 404", "store.endpoint"}},
-		{name: "garbage", fault: s3faults.Answer(200, "application/xml", "\x00\x01<<<"), says: []string{"s3://"}},
+		{name: "a web page for reads", fault: func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+			return r.Method == http.MethodGet && s3faults.Answer(200, "text/html", "<html>Welcome! Please log in</html>")(w, r, next)
+		}, says: []string{"get s3://", "HTTP 200, but not the answer of an S3 server", "login page"}},
+		{name: "a web page for listings", fault: func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
+			return lists(r) && s3faults.Answer(200, "text/html", "<html>Welcome! Please log in</html>")(w, r, next)
+		}, says: []string{"list s3://", "HTTP 200, but not the answer of an S3 server", "login page"}},
+		{name: "garbage", fault: s3faults.Answer(200, "application/xml", "\x00\x01<<<"), says: []string{"s3://", "login page"}},
 		{name: "a quota", fault: s3faults.Every(writes, 507, "InsufficientStorage", "quota"), says: []string{"HTTP 507"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -30,8 +30,11 @@ func (s *Store) hint(e *Error, header http.Header, tries int, err error) string 
 	if e.Kind != nil {
 		return ""
 	}
-	if e.Status == 0 {
+	switch {
+	case e.Status == 0:
 		return s.networkHint(e, err)
+	case e.Status/100 == 2:
+		return otherServer
 	}
 	text := strings.ToLower(e.Code + " " + e.Message)
 	writes := e.Op == "create" || e.Op == "put" || e.Op == "replace"
@@ -55,6 +58,9 @@ func (s *Store) hint(e *Error, header http.Header, tries int, err error) string 
 	return s.accessHint(e, header, tries)
 }
 
+// otherServer is for answers that no S3 server gives.
+const otherServer = "something else answers under that address: see store.endpoint, and whether a proxy or a login page is in between"
+
 func mentions(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
@@ -67,7 +73,11 @@ func (s *Store) styleHint() string {
 }
 
 func (s *Store) checksumHint(text string) string {
-	if s.options.Checksums == store.ChecksumsOff || strings.Contains(text, "required") || strings.Contains(text, "missing") {
+	needs := mentions(text, "required", "missing", "must")
+	if s.options.Checksums == store.ChecksumsOff && !needs {
+		return ""
+	}
+	if needs {
 		return "the server needs a checksum: set store.checksums to on, or to md5 where it knows only Content-MD5"
 	}
 	return "the server refuses the checksum header: set store.checksums to off"
@@ -83,8 +93,10 @@ func (s *Store) conditionHint() string {
 
 // accessHint is about who, where and when rather than what.
 func (s *Store) accessHint(e *Error, header http.Header, tries int) string {
-	region := plain(header.Get("X-Amz-Bucket-Region"))
+	region := plain(header.Get("X-Amz-Bucket-Region"), maxMessage)
 	switch {
+	case e.Code == "NoSuchBucket" && s.address.virtual && s.address.endpoint != nil:
+		return "make the bucket, or correct its name in store.url and the server in store.endpoint; a server that takes the bucket only in the path needs store.addressing path"
 	case e.Code == "NoSuchBucket":
 		return "make the bucket, or correct its name in store.url and the server in store.endpoint"
 	case e.Status == http.StatusMovedPermanently || e.Status == http.StatusTemporaryRedirect || e.Code == "PermanentRedirect" || e.Code == "AuthorizationHeaderMalformed" || e.Code == "IllegalLocationConstraintException":
@@ -138,8 +150,6 @@ func (s *Store) networkHint(e *Error, err error) string {
 		return "see the server's certificate; a private CA goes into store.caFile"
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "the server speaks http: write http:// in store.endpoint"
-	case strings.Contains(text, "get credentials") || strings.Contains(text, "retrieve credentials") || strings.Contains(text, "IMDS") || strings.Contains(text, "refresh cached credentials"):
-		return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, store.profile, or give the pod a role (web identity)"
 	case e.Op == "get" && strings.Contains(text, "body ended"):
 		return "the line or a proxy cuts answers off; run again later"
 	}

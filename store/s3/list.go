@@ -104,5 +104,9 @@ func (s *Store) page(ctx context.Context, in *s3.ListObjectsV2Input, prefix stri
 	if err != nil {
 		return nil, s.explain(ctx, "list", prefix, 0, err)
 	}
+	// The SDK reads any XML, a web page too, as a listing of nothing.
+	if page.Name == nil && page.MaxKeys == nil && page.KeyCount == nil && page.IsTruncated == nil {
+		return nil, s.foreign("list", prefix, "the answer is not a listing")
+	}
 	return page, nil
 }

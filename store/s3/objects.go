@@ -49,6 +49,9 @@ func (s *Store) get(ctx context.Context, key string) (object store.Object, retry
 		return store.Object{}, errors.As(err, &failed) && failed.Status == http.StatusNotFound && !failed.coded, err
 	}
 	defer out.Body.Close()
+	if aws.ToString(out.ETag) == "" {
+		return store.Object{}, false, s.foreign("get", key, "the answer has no ETag")
+	}
 	size := aws.ToInt64(out.ContentLength)
 	if size > store.MaxObject {
 		return store.Object{}, false, fmt.Errorf("get %q in %s: %w: %d bytes, at most %d", key, s, store.ErrTooLarge, size, store.MaxObject)
@@ -164,7 +167,7 @@ func (s *Store) put(ctx context.Context, op, key string, body []byte, attr store
 		condition(in)
 	}
 	var tries tryCounter
-	out, err := s.client.PutObject(opCtx, in, tries.count)
+	out, err := s.client.PutObject(opCtx, in, tries.count, signPayload)
 	if err != nil {
 		err = s.explain(opCtx, op, key, tries.n, err)
 		if condition != nil && tries.n > 1 && (errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged)) {
@@ -180,7 +183,7 @@ func (s *Store) put(ctx context.Context, op, key string, body []byte, attr store
 			err = fmt.Errorf("the server answered without an ETag and then gave %d bytes, not %d", stat.Size, len(body))
 		}
 		if err != nil {
-			return store.Info{}, fmt.Errorf("%s %q in %s: the write was not confirmed: %w", op, key, s, err)
+			return store.Info{}, fmt.Errorf("%s %q in %s: the write was not confirmed: %w; %s", op, key, s, err, otherServer)
 		}
 		return stat, nil
 	}
