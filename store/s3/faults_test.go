@@ -131,6 +131,10 @@ func TestFailures(t *testing.T) {
 		{name: "forbidden to list", fault: s3faults.Every(lists, 403, "AccessDenied", "Access Denied"), says: []string{"HTTP 403", "list s3://", "s3:ListBucket"}},
 		{name: "forbidden to write", fault: s3faults.Every(writes, 403, "AccessDenied", "Access Denied"), says: []string{"create s3://", "s3:PutObject"}},
 		{name: "clock", fault: s3faults.Every(anything, 403, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large."), says: []string{"clock"}},
+		{name: "an unknown user who is a 404", fault: s3faults.Every(anything, 404, "XAdminUserNotFound", "No user exists with the provided access key ID."), says: []string{"HTTP 404 XAdminUserNotFound", "credentials"}},
+		{name: "a missing bucket", fault: s3faults.Every(anything, 404, "NoSuchBucket", "The specified bucket does not exist"), says: []string{"HTTP 404 NoSuchBucket", "store.url"}},
+		{name: "another region", fault: s3faults.Every(anything, 400, "AuthorizationHeaderMalformed", "The authorization header is malformed; the region 'us-east-1' is wrong"), says: []string{"store.region"}},
+		{name: "an old token", fault: s3faults.Every(anything, 400, "ExpiredToken", "The provided token has expired."), says: []string{"credentials"}},
 		{name: "a web page", fault: s3faults.Answer(200, "text/html", "<html>Welcome! Please log in</html>"), says: []string{"s3://", "not confirmed", "login page"}},
 		{name: "a web page that is not found", fault: s3faults.Answer(404, "text/html", "<html>404</html>"), says: []string{"HTTP 404", "store.endpoint"}},
 		{name: "a web page for reads", fault: func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {

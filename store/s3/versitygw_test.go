@@ -155,10 +155,7 @@ func TestRealServerErrors(t *testing.T) {
 	want(t, err, nil, "SignatureDoesNotMatch")
 	t.Setenv("AWS_ACCESS_KEY_ID", "NOBODY")
 	_, err = again().Get(t.Context(), "a/b")
-	want(t, err, nil, "404", "XAdminUserNotFound", "credentials")
-	if errors.Is(err, store.ErrNotFound) {
-		t.Error("an unknown user is taken for a missing object")
-	}
+	want(t, err, nil, "InvalidAccessKeyId", "credentials")
 	_, err = again().Stat(t.Context(), "a/b")
 	if err == nil || errors.Is(err, store.ErrNotFound) {
 		t.Errorf("stat by an unknown user: %v", err)

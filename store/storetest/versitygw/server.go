@@ -39,8 +39,8 @@ type Server struct {
 	URL, Address string
 }
 
-// repository is the top folder of the project, wherever tests run.
-func repository() string {
+// Repository is the top folder of the project, wherever tests run.
+func Repository() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
@@ -48,7 +48,7 @@ func repository() string {
 // Binary is where build.sh puts the server. The version is that of its module, so that an old binary is not taken for it.
 func Binary() (string, error) {
 	const build = "run test/tools/versitygw/build.sh first"
-	tools := filepath.Join(repository(), "test", "tools", "versitygw")
+	tools := filepath.Join(Repository(), "test", "tools", "versitygw")
 	module, err := os.ReadFile(filepath.Join(tools, "go.mod"))
 	if err != nil {
 		return "", fmt.Errorf("version of the S3 test server: %w", err)
@@ -57,7 +57,7 @@ func Binary() (string, error) {
 	if version == nil {
 		return "", fmt.Errorf("version of the S3 test server: not in %s/go.mod", tools)
 	}
-	binary := filepath.Join(repository(), "test", ".bin", "versitygw-"+string(version[1]), "versitygw")
+	binary := filepath.Join(Repository(), "test", ".bin", "versitygw-"+string(version[1]), "versitygw")
 	if _, err := os.Stat(binary); err != nil {
 		return "", fmt.Errorf("the S3 test server is not built: %w; %s", err, build)
 	}
@@ -87,7 +87,7 @@ var errGone = errors.New("the server ended at once")
 
 func start(t testing.TB, binary string) (*Server, error) {
 	dir := t.TempDir()
-	for _, sub := range []string{"root", "ver"} {
+	for _, sub := range []string{"root", "ver", "iam"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func start(t testing.TB, binary string) (*Server, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	command := exec.CommandContext(ctx, binary, "-q", "-p", address, "-r", Region, "--virtual-domain", Domain,
+	command := exec.CommandContext(ctx, binary, "-q", "-p", address, "-r", Region, "--virtual-domain", Domain, "--iam-dir", filepath.Join(dir, "iam"),
 		"posix", "--versioning-dir", filepath.Join(dir, "ver"), filepath.Join(dir, "root"))
 	command.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+Secret)
 	var output buffer
@@ -165,6 +165,28 @@ func (s *Server) Bucket(t testing.TB, name string, lock bool) {
 	t.Helper()
 	if _, err := s.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name), ObjectLockEnabledForBucket: aws.Bool(lock)}); err != nil {
 		t.Fatalf("make bucket %q: %v", name, err)
+	}
+}
+
+// User makes an account without any rights.
+func (s *Server) User(t testing.TB, access, secret string) {
+	t.Helper()
+	binary, err := Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), binary, "admin", "--region", Region, "--endpoint-url", s.URL, "create-user", "--access", access, "--secret", secret, "--role", "user")
+	command.Env = append(os.Environ(), "ADMIN_ACCESS_KEY="+AccessKey, "ADMIN_SECRET_KEY="+Secret)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("make user %q: %v\n%s", access, err, out)
+	}
+}
+
+// Policy sets a bucket's policy.
+func (s *Server) Policy(t testing.TB, bucket, policy string) {
+	t.Helper()
+	if _, err := s.Client().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: aws.String(bucket), Policy: aws.String(policy)}); err != nil {
+		t.Fatalf("set the policy of bucket %q: %v\n%s", bucket, err, policy)
 	}
 }
 
