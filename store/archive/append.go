@@ -30,7 +30,7 @@ func (a *Archive) append(ctx context.Context, h Header) (RawHeader, Latest, erro
 			return RawHeader{}, Latest{}, err
 		}
 		if t.latest != nil {
-			if err := a.createOnce(ctx, t.latest.HeadKey, t.latest.Head); err != nil {
+			if err := a.keepHead(ctx, t.latest.head()); err != nil {
 				return RawHeader{}, Latest{}, err
 			}
 		}
@@ -59,6 +59,15 @@ func (a *Archive) append(ctx context.Context, h Header) (RawHeader, Latest, erro
 		attempt++
 	}
 	return RawHeader{}, Latest{}, fmt.Errorf("%q was moved %d times by other writers: %w; run fewer audits of one cluster at once", store.LatestKey(h.Cluster), appendAttempts, store.ErrChanged)
+}
+
+// keepHead creates the object of a header that is in latest.json, if that was not done yet.
+func (a *Archive) keepHead(ctx context.Context, head RawHeader) error {
+	_, err := a.store.Stat(ctx, head.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return a.createOnce(ctx, head.Key, head.Body)
+	}
+	return err
 }
 
 // appended handles a header that is in the chain already: by an earlier try of this run, or adopted by another.

@@ -73,37 +73,28 @@ func (a *Archive) LatestSnapshot(ctx context.Context, cluster string) (Snapshot,
 // with. Errors are those of LatestSnapshot. When it is broken the one before is not taken in its place: what
 // changed since then would be told as if it had changed since the broken one.
 func (a *Archive) Previous(ctx context.Context, cluster string, now time.Time) (Snapshot, error) {
-	ref, err := a.PreviousRef(ctx, cluster, now)
-	if err != nil {
-		return Snapshot{}, err
+	fail := func(err error) (Snapshot, error) {
+		return Snapshot{}, fmt.Errorf("snapshot of cluster %q before %s: %w", cluster, now.UTC().Format(time.RFC3339), err)
 	}
-	return a.LoadSnapshot(ctx, ref)
-}
-
-// PreviousRef finds the snapshot that Previous reads.
-func (a *Archive) PreviousRef(ctx context.Context, cluster string, now time.Time) (SnapshotRef, error) {
 	t, err := a.readLatest(ctx, cluster)
 	if err != nil && !IsBroken(err) {
-		return SnapshotRef{}, fmt.Errorf("find the snapshot before %s of cluster %q: %w", now.Format(time.RFC3339), cluster, err)
+		return fail(err)
 	}
 	if t.latest != nil && !t.latest.Time.After(now) {
 		ref, err := a.newestAfter(ctx, t.latest.ref(), now)
 		if err != nil {
-			return SnapshotRef{}, fmt.Errorf("find the snapshot before %s of cluster %q: %w", now.Format(time.RFC3339), cluster, err)
-		}
-		if ref.Key != t.latest.Snapshot {
-			return ref, nil
+			return fail(err)
 		}
 		// Retention outside the program may have taken the snapshot and left the pointer.
-		if _, err := a.store.Stat(ctx, ref.Key); !errors.Is(err, store.ErrNotFound) {
-			return ref, err
+		if s, err := a.LoadSnapshot(ctx, ref); !errors.Is(err, store.ErrNotFound) {
+			return s, err
 		}
 	}
 	ref, err := a.searchBack(ctx, cluster, now)
 	if err != nil {
-		return SnapshotRef{}, fmt.Errorf("find the snapshot before %s of cluster %q: %w", now.Format(time.RFC3339), cluster, err)
+		return fail(err)
 	}
-	return ref, nil
+	return a.LoadSnapshot(ctx, ref)
 }
 
 // newestAfter looks behind the pointer: a writer may have died before it moved it, or a store without conditions

@@ -103,3 +103,28 @@ func (p *stalePointer) List(ctx context.Context, prefix, after string) iter.Seq2
 func (p *stalePointer) Replace(ctx context.Context, key, _ string, body []byte, attr store.Attributes) (store.Info, error) {
 	return p.Put(ctx, key, body, attr)
 }
+
+// TestRequestsOfAnAudit counts what one audit of one cluster costs, which is what a bill and a slow line count.
+func TestRequestsOfAnAudit(t *testing.T) {
+	f := newFake(t, false)
+	a := archive.New(f.open(t, store.Options{}))
+	for i, run := range []string{"r0", "r1", "r2"} {
+		if _, err := a.SaveSnapshot(t.Context(), storetest.NewAudit("c", storetest.Day.AddDate(0, 0, i), run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.faults.Set()
+	if _, err := a.LatestSnapshot(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.faults.Requests()); n > 4 {
+		t.Errorf("reading the latest snapshot costs %d requests, want at most 4", n)
+	}
+	f.faults.Set()
+	if _, err := a.SaveSnapshot(t.Context(), storetest.NewAudit("c", storetest.Day.AddDate(0, 0, 3), "r3")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.faults.Requests()); n > 9 {
+		t.Errorf("saving an audit costs %d requests, want at most 9", n)
+	}
+}
