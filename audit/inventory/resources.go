@@ -1,0 +1,84 @@
+package inventory
+
+import (
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Resources are amounts by resource name, as the scheduler counts them: cpu in
+// thousandths of a core, everything else in whole units (bytes, devices).
+// The map form of NodeInfo's Resource in kubernetes pkg/scheduler/framework.
+type Resources map[string]int64
+
+// FromList converts a resource list. Amounts are rounded up, as
+// Quantity.MilliValue and Value do.
+func FromList(list corev1.ResourceList) Resources {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make(Resources, len(list))
+	for name, q := range list {
+		out[string(name)] = Amount(string(name), q)
+	}
+	return out
+}
+
+// Amount converts one quantity: cpu to milli, the rest to whole units.
+func Amount(name string, q resource.Quantity) int64 {
+	if name == string(corev1.ResourceCPU) {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// Quantity renders an amount in Kubernetes notation: 1500 of cpu is "1500m",
+// 2147483648 of memory is "2Gi", 8 devices are "8".
+func Quantity(name string, amount int64) string {
+	switch name {
+	case string(corev1.ResourceCPU):
+		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()
+	case string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage):
+		return resource.NewQuantity(amount, resource.BinarySI).String()
+	}
+	if len(name) > 10 && name[:10] == "hugepages-" {
+		return resource.NewQuantity(amount, resource.BinarySI).String()
+	}
+	return resource.NewQuantity(amount, resource.DecimalSI).String()
+}
+
+// Quantities renders all amounts.
+func (r Resources) Quantities() map[string]string {
+	out := make(map[string]string, len(r))
+	for name, amount := range r {
+		out[name] = Quantity(name, amount)
+	}
+	return out
+}
+
+// Add adds other to r in place; r must not be nil when other is not empty.
+func (r Resources) Add(other Resources) {
+	for name, amount := range other {
+		r[name] += amount
+	}
+}
+
+// Clone copies r; never nil.
+func (r Resources) Clone() Resources {
+	out := make(Resources, len(r))
+	for name, amount := range r {
+		out[name] = amount
+	}
+	return out
+}
+
+// Names gives the resource names, sorted.
+func (r Resources) Names() []string {
+	out := make([]string, 0, len(r))
+	for name := range r {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
