@@ -2,7 +2,7 @@
 // seen. It is the only input of the evaluation: a live read and a folder of
 // files give the same type with the same gaps.
 //
-// Pods are reduced while they stream past (see Reducer): a pod that simply runs
+// Pods are reduced while they stream past (see PodPass): a pod that simply runs
 // is added to its node's Load and forgotten, so that memory does not grow with
 // the number of pods; pods that somebody may have to act on are kept.
 package inventory
@@ -39,6 +39,7 @@ const (
 	NodeMetrics     Resource = "nodes.metrics.k8s.io"
 	ResourceSlices  Resource = "resourceslices.resource.k8s.io"
 	ResourceClaims  Resource = "resourceclaims.resource.k8s.io"
+	DeviceClasses   Resource = "deviceclasses.resource.k8s.io"
 	Discovery       Resource = "discovery"
 )
 
@@ -110,7 +111,7 @@ type Cluster struct {
 	ListedNamespaces []string
 
 	Nodes []*Node // sorted by name
-	// Pods are the kept ones (see Reducer), sorted by namespace and name.
+	// Pods are the kept ones (see PodPass), sorted by namespace and name.
 	Pods []*Pod
 	// PodCount counts all pods; PendingCount those in phase Pending.
 	PodCount, PendingCount int
@@ -138,6 +139,7 @@ type Cluster struct {
 	Namespaces      []string
 	Slices          []*DeviceSlice
 	Claims          []*DeviceClaim
+	DeviceClasses   []*DeviceClass
 	// Usage is real use by node name, from metrics.k8s.io; nil when not seen.
 	Usage map[string]Usage
 	// MetricsServed says whether discovery names metrics.k8s.io.
@@ -212,7 +214,7 @@ type LabelUse struct {
 	Values []string
 	// Users are workloads ("Deployment/prod/inference") or pods, sorted, at most 32.
 	Users []string
-	// Total counts users, also those beyond the 32 kept.
+	// Total counts the pods and templates that select on the key.
 	Total int
 }
 
@@ -392,12 +394,12 @@ type ContainerState struct {
 	Message string
 }
 
-// RunningShape counts running pods with one shape and owner.
+// RunningShape counts running pods of one shape that want devices.
 type RunningShape struct {
-	Shape     *Shape
-	Namespace string
-	Owner     Owner
-	Count     int
+	Shape *Shape
+	Count int
+	// Owners are "Kind/namespace/name", the first 32 in order.
+	Owners []string
 }
 
 // Workload is a controller that makes pods.
@@ -422,6 +424,10 @@ type Workload struct {
 	Conditions              []Condition
 	Annotations             map[string]string
 	Images                  []string // of containers, for exporter detection; never env or args
+	HostNetwork             bool
+	// Finished is true for a Job that completed or failed.
+	Finished bool
+	selects  [][2]string
 }
 
 // Ref gives Kind/namespace/name.
@@ -515,6 +521,12 @@ type DeviceClaim struct {
 	// resources served by DRA.
 	ExtendedResource bool
 	Requests         []ClaimRequest
+}
+
+// DeviceClass is a DeviceClass (resource.k8s.io); ExtendedResource is the
+// extended resource name under which pods may ask for it, "" for none.
+type DeviceClass struct {
+	Name, ExtendedResource string
 }
 
 // ClaimResult is one allocated device.
