@@ -159,7 +159,6 @@ var systemTaints = map[string]bool{
 	corev1.TaintNodeNotReady: true, corev1.TaintNodeUnreachable: true, corev1.TaintNodeUnschedulable: true,
 	corev1.TaintNodeMemoryPressure: true, corev1.TaintNodeDiskPressure: true, corev1.TaintNodePIDPressure: true,
 	corev1.TaintNodeNetworkUnavailable: true, "node.cloudprovider.kubernetes.io/uninitialized": true,
-	"node.kubernetes.io/out-of-service": true,
 }
 
 // cordon finds spec.unschedulable, or a taint that takes a node out of service

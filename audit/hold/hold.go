@@ -104,6 +104,8 @@ func pendingHold(h Hold, now time.Time, t settings.Thresholds) Hold {
 		since = *p.StartTime
 	}
 	reason, working := startReason(p)
+	// An init container that has run for a day is no start any more.
+	working = working && now.Sub(*p.InitRunningSince) < 24*time.Hour
 	if h.OnDeadNode {
 		h.Kind, h.Since, h.Reason = StuckStarting, since, "its node is not alive; last seen: "+reason
 		return h
