@@ -224,3 +224,6 @@ func hasTaint(n *inventory.Node, key string) bool {
 	}
 	return false
 }
+
+// SystemTaint is true for taints that Kubernetes sets for states which other fields tell.
+func SystemTaint(key string) bool { return systemTaints[key] }

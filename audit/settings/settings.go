@@ -52,9 +52,9 @@ type Thresholds struct {
 	AdmissionWindow   time.Duration
 	// PeersWithLabel is the share of a node's peers that carry a label from which its absence is a finding.
 	PeersWithLabel float64
-	// ChurnWithLabel is like PeersWithLabel for autoscaled nodes.
-	ChurnWithLabel float64
-	// Expire: how long an event speaks about the present.
+	// ChurnWithLabel are further label keys that mark nodes as autoscaled: such a node may go without a finding.
+	ChurnWithLabel []string
+	// EventsFresh: how long an event speaks about the present.
 	EventsFresh time.Duration
 }
 
@@ -64,7 +64,7 @@ func DefaultThresholds() Thresholds {
 		NotReady: 5 * time.Minute, Silent: 10 * time.Minute, SilentWithoutLease: 15 * time.Minute, Cordoned: time.Hour,
 		Ghost: 10 * time.Minute, StuckStarting: 30 * time.Minute, Terminating: 10 * time.Minute, Pending: 10 * time.Minute,
 		Initialising: 20 * time.Minute, AdmissionFailures: 5, AdmissionWindow: 2 * time.Hour,
-		PeersWithLabel: 0.8, ChurnWithLabel: 0.8, EventsFresh: 2 * time.Hour,
+		PeersWithLabel: 0.8, EventsFresh: 2 * time.Hour,
 	}
 }
 
