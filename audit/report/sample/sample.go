@@ -87,50 +87,9 @@ func finish(c report.Cluster, limits map[string]report.CheckOutcome) report.Clus
 
 // build wraps clusters in a report and counts them.
 func build(runID string, clusters ...report.Cluster) *report.Report {
-	r := &report.Report{
+	return &report.Report{
 		SchemaVersion: report.SchemaVersion, RunID: runID, GeneratedAt: Now,
-		Tool: report.Tool{Name: "audit", Version: "v0.1.0"}, Clusters: clusters,
-	}
-	s := &r.Summary
-	s.Clusters = len(clusters)
-	for _, c := range clusters {
-		switch c.Status {
-		case report.Complete:
-			s.Complete++
-		case report.Partial:
-			s.Partial++
-		case report.Unreachable:
-			s.Unreachable++
-		}
-		for _, f := range c.Findings {
-			count(s, f)
-		}
-	}
-	return r
-}
-
-func count(s *report.Summary, f report.Finding) {
-	switch f.State {
-	case report.StateNew:
-		s.New++
-	case report.StateOngoing:
-		s.Ongoing++
-	case report.StateResolved:
-		s.Resolved++
-		return
-	case report.StateAcknowledged:
-		s.Acknowledged++
-		return
-	case report.StateUnverified:
-		s.Unverified++
-	}
-	switch f.Severity {
-	case report.Critical:
-		s.Critical++
-	case report.Warning:
-		s.Warning++
-	case report.Info:
-		s.Info++
+		Tool: report.Tool{Name: "audit", Version: "v0.1.0"}, Summary: report.Summarise(clusters), Clusters: clusters,
 	}
 }
 
