@@ -145,8 +145,18 @@ func PadLeft(s string, width int) string {
 	return strings.Repeat(" ", max(0, width-Width(s))) + s
 }
 
+// breakWord moves the break of a long word back to behind the last separator in
+// head, if that leaves head at least a third of its length.
+func breakWord(head, rest string) (string, string) {
+	i := strings.LastIndexAny(head, "/-.,:;=_@") + 1
+	if i < len(head)/3+1 || i == len(head) {
+		return head, rest
+	}
+	return head[:i], head[i:] + rest
+}
+
 // Wrap breaks s into lines of at most width columns, at blanks where it can
-// and inside longer words where it must. It gives at least one line. A width
+// and inside longer words, behind a separator if there is one, where it must. It gives at least one line. A width
 // below 2 is taken as 2, the width of the widest character.
 func Wrap(s string, width int) []string {
 	width = max(width, 2)
@@ -166,6 +176,7 @@ func Wrap(s string, width int) []string {
 			if rest == "" || head == "" { // it fits, or one character is wider than the line
 				break
 			}
+			head, rest = breakWord(head, rest)
 			lines, line = append(lines, head), rest
 		}
 	}

@@ -87,6 +87,7 @@ func TestWrap(t *testing.T) {
 		{"", 5, []string{""}},
 		{"a b c", 3, []string{"a b", "c"}},
 		{"abcdefg hi", 4, []string{"abcd", "efg", "hi"}},
+		{"Deployment/prod/inference", 18, []string{"Deployment/prod/", "inference"}},
 		{"配额不足 等待", 6, []string{"配额不", "足", "等待"}},
 		{"配额", 1, []string{"配", "额"}},
 	}

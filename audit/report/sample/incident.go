@@ -122,7 +122,7 @@ func clusterC() report.Cluster {
 func classesC() []report.Class {
 	return []report.Class{
 		{
-			Name: "any node", Source: "observed", Resource: GPU, Requests: map[string]string{GPU: "1", "cpu": "8", "memory": "64Gi"},
+			Name: "batch", Source: "observed", Resource: GPU, Requests: map[string]string{GPU: "1", "cpu": "8", "memory": "64Gi"},
 			Owners: []string{"Job/batch/embedding"}, PendingPods: ptr(0), RunningPods: ptr(3), EligibleNodes: 14,
 			ApparentFree: 13, Schedulable: 6, Replicas: 6, MaxReplicasNode: 5, UpperBound: true,
 			Lost: []report.Lost{{Reason: report.LostNotReady, Devices: 7, Nodes: []string{"52ew76fke2"}, Step: 1, Detail: "Ready is False since 155d"}},
@@ -147,7 +147,7 @@ func repairsC() []report.Repair {
 		{
 			Finding: findingID("node-not-ready", report.Subject{Kind: "Node", Name: "52ew76fke2"}), Order: 1,
 			Action: "have the vendor repair or remove node 52ew76fke2", Devices: 7, PendingPodsUnblocked: 3,
-			Gains: []report.Gain{{Class: "any node", Devices: 7}, {Class: "prod", Devices: 7}},
+			Gains: []report.Gain{{Class: "batch", Devices: 7}, {Class: "prod", Devices: 7}},
 		},
 		{
 			Finding: findingID("node-recreated", report.Subject{Kind: "Node", Name: "ujx4guefbh"}), Order: 2,
