@@ -39,6 +39,9 @@ type Snapshot struct {
 	Resolved []report.Finding `json:"resolved"`
 	// Whole lists the sections that this run read whole: "nodes", "findings/<check>".
 	Whole []string `json:"whole"`
+	// FoundLimited are ids of open findings that were confirmed last by a check
+	// that lacked an optional input: a run with the same lack may resolve them.
+	FoundLimited []string `json:"foundLimited"`
 	// Figures are for the trend: by resource.
 	Figures []Figure `json:"figures"`
 }
