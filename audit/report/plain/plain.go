@@ -63,8 +63,12 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// isBlank is true for characters that count as printable and show nothing.
+// isBlank is true for characters that count as printable and show nothing:
+// fillers, and variation selectors, which change widths as well.
 func isBlank(r rune) bool {
+	if unicode.Is(unicode.Variation_Selector, r) {
+		return true
+	}
 	switch r {
 	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
 		return true
@@ -90,7 +94,16 @@ func escape(b *strings.Builder, r rune) {
 }
 
 // Width is how many terminal columns s takes. Chinese characters take two.
-func Width(s string) int { return columns.String(s) }
+//
+// Characters that a terminal may join (flags, skin tones) are counted one by
+// one, as most terminals and the table writer do: never too few.
+func Width(s string) int {
+	width := 0
+	for _, r := range s {
+		width += columns.Rune(r)
+	}
+	return width
+}
 
 // Cut shortens s to at most width columns, ending in … when anything was cut,
 // never inside a character and its marks. A width below 1 gives "".
@@ -116,7 +129,7 @@ func CutMiddle(s string, width int) string {
 	over := Width(rest) - tail
 	graphemes := columns.StringGraphemes(rest)
 	for over > 0 && graphemes.Next() {
-		over -= graphemes.Width()
+		over -= Width(graphemes.Value())
 		rest = rest[len(graphemes.Value()):]
 	}
 	return head + "…" + rest
@@ -127,7 +140,7 @@ func split(s string, width int) (head, rest string) {
 	end, used := 0, 0
 	graphemes := columns.StringGraphemes(s)
 	for graphemes.Next() {
-		if used += graphemes.Width(); used > width {
+		if used += Width(graphemes.Value()); used > width {
 			break
 		}
 		end += len(graphemes.Value())

@@ -28,6 +28,7 @@ func TestLine(t *testing.T) {
 		{"line\u2028sep", `line\u2028sep`},
 		{"e\u0301", "e\u0301"},
 		{"z\u0301\u0302\u0303\u0304\u0305", "z\u0301\u0302\u0303" + `\u0304\u0305`},
+		{"cloud\u2601\ufe0f", "cloud\u2601" + `\ufe0f`},
 		{"blank\u3164\u2800", `blank\u3164\u2800`},
 	}
 	for _, c := range cases {

@@ -131,7 +131,7 @@ func usableCell(c *report.Cluster, d *report.Device) cell {
 
 func measuredCells(c *report.Cluster) []cell {
 	b := &c.Baseline
-	rest := cells(utilization(b.CPUUtilization), utilization(b.MemoryUtilization), words(b.MetricsAPI), words(b.DeviceMetrics),
+	rest := cells(utilization(b.CPUUtilization), utilization(b.MemoryUtilization), topWord(b.MetricsAPI), words(b.DeviceMetrics),
 		plain.Number(b.PendingPods), outline.Gaps(c))
 	return append([]cell{statusCell(c.Status)}, rest...)
 }
@@ -142,6 +142,17 @@ func utilization(u *report.Utilization) string {
 		return plain.Unknown
 	}
 	return strings.TrimSuffix(plain.Percent(u.Min), "%") + "-" + plain.Percent(u.Max)
+}
+
+// topWord says whether kubectl top works on the cluster.
+func topWord(metricsAPI string) string {
+	switch metricsAPI {
+	case "available":
+		return "works"
+	case "unavailable":
+		return "absent"
+	}
+	return "unknown"
 }
 
 // words writes an enum of the report: "service without pods". A missing one is unknown.

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/olekukonko/tablewriter"
@@ -76,10 +77,14 @@ func (p *printer) grid(columns []column, rows [][]cell) {
 		p.err = fmt.Errorf("table: %w", err)
 		return
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(b.String(), "\n"), "\n") {
+	text := secondReset.ReplaceAllString(b.String(), "\x1b[0m$1")
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		p.raw(strings.Repeat(" ", indent) + strings.TrimRight(line, " "))
 	}
 }
+
+// secondReset is what the table writer adds behind the blanks after a coloured cell.
+var secondReset = regexp.MustCompile("\x1b\\[0m( *)\x1b\\[0m")
 
 // fill makes a cell fit its width and paints each of its lines.
 func (p *printer) fill(c column, v cell, width int) string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +107,9 @@ func (p *printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
+// painted matches what paint adds.
+var painted = regexp.MustCompile("\x1b\\[[0-9;]+m")
+
 // text writes a paragraph: first begins the first line, the others hang under it.
 func (p *printer) text(first, text, colour string) {
 	p.limited(first, text, colour, 0)
@@ -113,8 +117,9 @@ func (p *printer) text(first, text, colour string) {
 
 // limited is text cut to a number of lines; 0 is no limit.
 func (p *printer) limited(first, text, colour string, limit int) {
-	hanging := strings.Repeat(" ", plain.Width(first))
-	room := p.width - plain.Width(first)
+	indent := plain.Width(painted.ReplaceAllString(first, ""))
+	hanging := strings.Repeat(" ", indent)
+	room := p.width - indent
 	lines := plain.Wrap(plain.Line(text), room)
 	if limit > 0 && len(lines) > limit {
 		lines = append(lines[:limit-1], plain.Cut(strings.Join(lines[limit-1:], " "), room))
