@@ -124,8 +124,29 @@ func freeUnits(n int64, unit string) string {
 	return words[0] + " free " + words[1]
 }
 
+// KeptFromUse sums the devices that open findings keep from use. A device counts in one of them only.
+func KeptFromUse(c *report.Cluster) int64 {
+	var sum int64
+	for i := range c.Findings {
+		if c.Findings[i].Open() {
+			sum += c.Findings[i].Impact.Devices
+		}
+	}
+	return sum
+}
+
+// MostLost is the most devices that any class loses or, if that is more, that
+// findings keep from use: a dead node full of pods has no free device to lose.
+func MostLost(c *report.Cluster) int64 {
+	most := KeptFromUse(c)
+	for i := range c.Classes {
+		most = max(most, Lost(&c.Classes[i]))
+	}
+	return most
+}
+
 // Losses are the lines that say what is lost in a cluster, most urgent first:
-// one for each class, at most limit. A cluster whose numbers are unknown gets
+// one for each class, at most limit, then what findings keep from use beyond that. A cluster whose numbers are unknown gets
 // one line that says so.
 func Losses(c *report.Cluster, limit int) []string {
 	if c.Status == report.Unreachable {
@@ -140,9 +161,22 @@ func Losses(c *report.Cluster, limit int) []string {
 			out = append(out, Waterfall(c, &k))
 		}
 	}
-	if len(out) > 0 {
-		return out
+	if len(out) == 0 {
+		out = withoutClasses(c, limit)
 	}
+	var lost int64
+	for i := range c.Classes {
+		lost = max(lost, Lost(&c.Classes[i]))
+	}
+	if kept := KeptFromUse(c); kept > lost {
+		out = append(out, fmt.Sprintf("findings keep %s from use, free or held", Units(kept, MainUnit(c))))
+	}
+	return out
+}
+
+// withoutClasses says what is free where no class of workload is known.
+func withoutClasses(c *report.Cluster, limit int) []string {
+	var out []string
 	for i := range c.Devices {
 		d := &c.Devices[i]
 		switch {

@@ -230,17 +230,12 @@ func (p *printer) losses(r *report.Report) {
 	}
 }
 
-// worst is the most devices that any class of a cluster loses; a cluster of
-// which nothing is known comes before all others.
+// worst is the most devices that a cluster loses; one of which nothing is known comes before all others.
 func worst(c *report.Cluster) int64 {
 	if c.Status == report.Unreachable {
 		return math.MaxInt64
 	}
-	var most int64
-	for i := range c.Classes {
-		most = max(most, outline.Lost(&c.Classes[i]))
-	}
-	return most
+	return outline.MostLost(c)
 }
 
 func (p *printer) actions(r *report.Report) {
