@@ -1,0 +1,194 @@
+package check
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"gpuaudit/audit/checklist"
+	"gpuaudit/audit/inventory"
+	"gpuaudit/audit/pending"
+	"gpuaudit/audit/quota"
+	"gpuaudit/audit/report"
+)
+
+var quotaBlocked = Check{
+	ID: "quota-blocked", Step: 5, Title: "workloads held back by a quota, native or a scheduler's",
+	Required: []inventory.Resource{inventory.Pods},
+	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas, inventory.Deployments, inventory.StatefulSets, inventory.Jobs},
+	Wider:    "workloads whose pods were refused at creation are seen by the inputs that could be read only",
+	Run:      runQuotaBlocked,
+}
+
+// held gathers one workload that a quota keeps waiting.
+type held struct {
+	subject  report.Subject
+	quota    report.Quota
+	pods     int
+	wanted   string
+	since    time.Time
+	evidence []report.Evidence
+}
+
+func resourceName(s string) corev1.ResourceName { return corev1.ResourceName(s) }
+
+func runQuotaBlocked(in *Input) []report.Finding {
+	by := map[string]*held{}
+	note := func(subject report.Subject, q *report.Quota, since *time.Time, e report.Evidence) *held {
+		key := subject.String()
+		h := by[key]
+		if h == nil {
+			h = &held{subject: subject}
+			by[key] = h
+		}
+		if q != nil && (h.quota.Name == "" || h.quota.Mode == "") {
+			h.quota = *q
+		}
+		if since != nil && (h.since.IsZero() || since.Before(h.since)) {
+			h.since = *since
+		}
+		if len(h.evidence) < 3 {
+			h.evidence = append(h.evidence, e)
+		}
+		return h
+	}
+	for _, w := range in.Waiting {
+		if w.Cause != "quota" || w.Pod.Owner.Kind == "DaemonSet" || !in.longWaiting(w) {
+			continue
+		}
+		h := note(ownerSubject(w.Pod), w.Quota, w.Since,
+			report.Evidence{Object: "Pod/" + w.Namespace + "/" + w.Name, Path: fmt.Sprintf("reported by %s, at least x%d", orNone(w.ReportedBy), w.Attempts), Value: w.Message})
+		h.pods++
+	}
+	refusedCreations(in, note)
+	for _, q := range quota.Queued(in.Cluster) {
+		blocking := q.Quota
+		h := note(report.Subject{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}, &blocking, timePointer(q.Since), report.Evidence{Object: q.Object, Path: q.Path, Value: q.Message})
+		h.wanted = q.Wanted
+	}
+	keys := make([]string, 0, len(by))
+	for key := range by {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	var out []report.Finding
+	for _, key := range keys {
+		if !in.ignoredNamespace(by[key].subject.Namespace) {
+			out = append(out, heldFinding(in, by[key]))
+		}
+	}
+	return append(out, brokenPromises(in)...)
+}
+
+// refusedCreations finds controllers whose pods do not exist because their
+// creation was refused: by events, and by a Deployment's ReplicaFailure.
+func refusedCreations(in *Input, note func(report.Subject, *report.Quota, *time.Time, report.Evidence) *held) {
+	for _, e := range in.Cluster.Events {
+		if e.Reason != "FailedCreate" || e.Kind == "DaemonSet" || in.Now.Sub(e.Last) > in.Settings.Thresholds.EventsFresh {
+			continue
+		}
+		blocking, ok := pending.ParseFailedCreate(e.Message)
+		if !ok {
+			continue
+		}
+		subject := report.Subject{Kind: e.Kind, Namespace: e.RefNamespace, Name: e.Name}
+		if w := in.Cluster.Workload(e.Kind, e.RefNamespace, e.Name); w != nil {
+			if w.Current >= w.Desired || w.Finished || w.Deleting {
+				continue
+			}
+			if w.Owner.Kind != "" {
+				subject.Kind, subject.Name = w.Owner.Kind, w.Owner.Name
+			}
+		}
+		note(subject, &blocking, timePointer(e.First), report.Evidence{Object: "Event/" + e.RefNamespace + "/" + e.Name,
+			Path: fmt.Sprintf("%s by %s, at least x%d, last %s", e.Reason, orNone(e.Reporter), e.Count, stamp(e.Last)), Value: e.Message})
+	}
+	for _, w := range in.Cluster.Workloads {
+		if w.Kind != "Deployment" || w.Current >= w.Desired {
+			continue
+		}
+		for _, c := range w.Conditions {
+			if c.Type != "ReplicaFailure" || c.Status != "True" {
+				continue
+			}
+			if blocking, ok := pending.ParseFailedCreate(c.Message); ok {
+				note(report.Subject{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}, &blocking, timePointer(c.Transition),
+					report.Evidence{Object: w.Ref(), Path: "status.conditions[ReplicaFailure]", Value: c.Message})
+			}
+		}
+	}
+}
+
+func ownerSubject(p *inventory.Pod) report.Subject {
+	if p.Owner.Kind == "" {
+		return podSubject(p)
+	}
+	return report.Subject{Kind: p.Owner.Kind, Namespace: p.Namespace, Name: p.Owner.Name}
+}
+
+func heldFinding(in *Input, h *held) report.Finding {
+	f := in.finding("quota-blocked", report.Warning, h.subject)
+	q := h.quota
+	f.Quota, f.Since = &q, timePointer(h.since)
+	in.firstSighting(&f)
+	source := "a native quota"
+	if q.Source == "scheduler" {
+		source = "a scheduler's quota"
+	}
+	if q.Name != "" {
+		source += " " + q.Name
+	}
+	what := ""
+	switch {
+	case h.pods > 0:
+		what = " with " + count(int64(h.pods), "waiting pod")
+	case h.wanted != "":
+		what = " (wants " + h.wanted + ")"
+	}
+	verb := "is held back by " + source
+	if q.Mode == "never" {
+		verb = "can never fit into " + source
+	}
+	f.Title = fmt.Sprintf("%s%s %s for %s", h.subject, what, verb, since(in.Now, *f.Since))
+	var detail []string
+	switch q.Mode {
+	case "never":
+		detail = append(detail, "It asks for more than the quota could ever give, so waiting does not help: this is a misconfiguration of the quota or of the request.")
+	case "scope":
+		detail = append(detail, "The priority class may only be used where a quota permits it: the cure is a ResourceQuota that selects the class in this namespace, or another class, not a larger quota.")
+	case "misspecified":
+		detail = append(detail, "The quota demands requests or limits that the pods do not set.")
+	}
+	if q.Resource != "" {
+		detail = append(detail, fmt.Sprintf("Resource %s, used %s of %s.", q.Resource, orNone(q.Used), orNone(q.Hard)))
+	}
+	if q.Source == "scheduler" && q.Name == "" {
+		detail = append(detail, hiddenQuotaWords(in, q.Reporter))
+	}
+	f.Detail = strings.TrimSpace(strings.Join(detail, " "))
+	f.Evidence = h.evidence
+	f.Commands = []string{
+		checklist.Shell("kubectl", "get", "resourcequota", "-n", h.subject.Namespace, "-o", "yaml"),
+		checklist.Shell("kubectl", "get", "events", "-n", h.subject.Namespace, "--field-selector", "involvedObject.name="+h.subject.Name),
+	}
+	return f
+}
+
+// brokenPromises are scheduler quotas whose guaranteed minimum exceeds what
+// their pool can give them now.
+func brokenPromises(in *Input) []report.Finding {
+	var out []report.Finding
+	for _, b := range quota.BrokenMinimums(in.Cluster) {
+		f := in.finding("quota-blocked", report.Warning, report.Subject{Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}, b.Resource)
+		f.Quota = &report.Quota{Source: "scheduler", Name: b.Name, Resource: b.Resource, Mode: "misspecified", Used: b.Runtime, Hard: b.Min}
+		in.firstSighting(&f)
+		f.Title = fmt.Sprintf("quota %s guarantees %s of %s and the pool can give only %s", b.Name, b.Min, b.Resource, b.Runtime)
+		f.Detail = "The quota tree promises more than there is: devices were lost, or minimums were set too high."
+		f.Commands = []string{checklist.Shell("kubectl", "get", strings.ToLower(b.Kind), "-n", b.Namespace, b.Name, "-o", "yaml")}
+		out = append(out, f)
+	}
+	return out
+}

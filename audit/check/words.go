@@ -1,0 +1,58 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// age words a duration as people say it: 155d, 14h, 6m, 40s.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// since words the age of a moment; "an unknown time" when nothing tells.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return age(now.Sub(t))
+}
+
+// count words a number and its noun: 1 card, 2 cards. An empty noun gives the number.
+func count(n int64, noun string) string {
+	text := strconv.FormatInt(n, 10)
+	if noun == "" {
+		return text
+	}
+	if n != 1 {
+		noun += "s"
+	}
+	return text + " " + noun
+}
+
+// list joins at most max items and says how many more there are.
+func list(items []string, max int) string {
+	if len(items) <= max {
+		return strings.Join(items, ", ")
+	}
+	return strings.Join(items[:max], ", ") + fmt.Sprintf(" and %d more", len(items)-max)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

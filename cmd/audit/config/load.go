@@ -1,0 +1,101 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxBytes bounds a configuration file.
+const maxBytes = 16 << 20
+
+// Error is everything that is wrong with a configuration file.
+type Error struct {
+	File     string
+	Problems []string
+}
+
+func (e *Error) Error() string {
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("config %s: %s", e.File, e.Problems[0])
+	}
+	return fmt.Sprintf("config %s has %d problems:\n  %s", e.File, len(e.Problems), strings.Join(e.Problems, "\n  "))
+}
+
+// Load reads and checks a configuration file. Relative paths in it are taken
+// from the file's own folder.
+func Load(path string) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{path, []string{"no such file; give the configuration with -c FILE"}}
+	case err != nil:
+		return nil, &Error{path, []string{err.Error()}}
+	case info.IsDir():
+		return nil, &Error{path, []string{"is a folder, not a file"}}
+	case info.Size() > maxBytes:
+		return nil, &Error{path, []string{fmt.Sprintf("is larger than %d bytes", maxBytes)}}
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &Error{path, []string{err.Error()}}
+	}
+	return Parse(path, body)
+}
+
+// Parse checks a configuration that was read from path.
+func Parse(path string, body []byte) (*File, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, &Error{path, []string{"is empty; config.example.yaml shows every field"}}
+	}
+	raw, err := yaml.YAMLToJSONStrict(body)
+	if err != nil {
+		return nil, &Error{path, []string{strings.TrimPrefix(strings.ReplaceAll(err.Error(), "error converting YAML to JSON: ", ""), "yaml: ")}}
+	}
+	var f File
+	strict, err := kjson.UnmarshalStrict(raw, &f)
+	e := &Error{File: path}
+	if err != nil {
+		e.Problems = append(e.Problems, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	for _, problem := range strict {
+		e.Problems = append(e.Problems, problem.Error())
+	}
+	if err == nil {
+		e.Problems = append(e.Problems, f.problems(filepath.Dir(path))...)
+	}
+	slices.Sort(e.Problems)
+	if len(e.Problems) > 0 {
+		return nil, e
+	}
+	f.resolvePaths(filepath.Dir(path))
+	return &f, nil
+}
+
+func (f *File) resolvePaths(dir string) {
+	for i := range f.Clusters {
+		f.Clusters[i].Kubeconfig = resolve(dir, f.Clusters[i].Kubeconfig)
+	}
+	f.Signing.KeyFile = resolve(dir, f.Signing.KeyFile)
+}
+
+// resolve takes a relative path from dir; ~ is the home folder.
+func resolve(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return filepath.Join(dir, path)
+}
