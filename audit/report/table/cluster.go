@@ -3,8 +3,6 @@ package table
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,12 +69,12 @@ func (p *printer) classes(c *report.Cluster) {
 		if k.Schedulable == 0 && k.ApparentFree > 0 {
 			usable.colour = red
 		}
-		lost := cmp.Or(lostDetail(&k), "nothing lost")
+		lost := cmp.Or(outline.LostDetail(&k), "nothing lost")
 		if len(k.NotModelled) > 0 {
 			lost += "; not modelled: " + strings.Join(k.NotModelled, ", ")
 		}
 		rows = append(rows, []cell{
-			{text: k.Name}, {text: selector(&k)}, {text: plain.Number(k.PendingPods)},
+			{text: k.Name}, {text: outline.Wants(&k)}, {text: plain.Number(k.PendingPods)},
 			{text: outline.AtMost(k.UpperBound) + fmt.Sprint(k.ApparentFree)}, usable, {text: fmt.Sprint(k.Replicas)}, {text: lost},
 		})
 	}
@@ -93,33 +91,6 @@ func (p *printer) lines(limit int) int {
 		return 0
 	}
 	return limit
-}
-
-// selector writes what a class asks for: devices and node labels.
-func selector(k *report.Class) string {
-	parts := []string{}
-	if q := k.Requests[k.Resource]; q != "" {
-		parts = append(parts, q+" "+k.Resource)
-	}
-	for _, key := range slices.Sorted(maps.Keys(k.NodeSelector)) {
-		parts = append(parts, key+"="+k.NodeSelector[key])
-	}
-	return strings.Join(parts, ", ")
-}
-
-// lostDetail writes each loss with its nodes: "7 notReady (52ew76fke2)".
-func lostDetail(k *report.Class) string {
-	parts := make([]string, len(k.Lost))
-	for i, l := range k.Lost {
-		parts[i] = fmt.Sprintf("%d %s", l.Devices, l.Reason)
-		switch n := len(l.Nodes); {
-		case n > 3:
-			parts[i] += fmt.Sprintf(" (%s and %d more)", strings.Join(l.Nodes[:2], ", "), n-2)
-		case n > 0:
-			parts[i] += " (" + strings.Join(l.Nodes, ", ") + ")"
-		}
-	}
-	return strings.Join(parts, " + ")
 }
 
 func (p *printer) nodes(c *report.Cluster) {
@@ -140,7 +111,7 @@ func (p *printer) nodes(c *report.Cluster) {
 			cordoned = cell{"yes " + plain.Since(n.CordonedSince, p.now, false), yellow}
 		}
 		rows = append(rows, []cell{
-			{text: n.Name}, ready, cordoned, {text: p.age(n.Created)}, {text: nodeDevices(&n)}, {text: labels(n.Labels)},
+			{text: n.Name}, ready, cordoned, {text: p.age(n.Created)}, {text: outline.NodeDevices(&n)}, {text: outline.Labels(n.Labels)},
 		})
 	}
 	p.grid([]column{
@@ -170,37 +141,6 @@ func (p *printer) readyCell(n *report.Node) cell {
 	return cell{"UNKNOWN " + since, red}
 }
 
-// nodeDevices writes used of allocatable for each resource: "1/8, 1 held".
-func nodeDevices(n *report.Node) string {
-	var parts []string
-	for _, resource := range slices.Sorted(maps.Keys(n.Devices)) {
-		d := n.Devices[resource]
-		part := fmt.Sprintf("%s/%d", plain.Number(d.Requested), d.Allocatable)
-		if d.Capacity > d.Allocatable {
-			part += fmt.Sprintf(" of %d", d.Capacity)
-		}
-		if d.Held > 0 {
-			part += fmt.Sprintf(", %d held idle", d.Held)
-		}
-		if len(n.Devices) > 1 {
-			part += " " + resource
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, "; ")
-}
-
-func labels(m map[string]string) string {
-	parts := make([]string, 0, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, key+"="+m[key])
-	}
-	return strings.Join(parts, ", ")
-}
-
 func (p *printer) pending(c *report.Cluster) {
 	groups := outline.Waiting(c)
 	if len(groups) == 0 {
@@ -219,7 +159,7 @@ func (p *printer) pending(c *report.Cluster) {
 			cause, message = "bound to "+cmp.Or(g.TargetNode, "nodes"), cmp.Or(message, "never started there")
 		}
 		rows = append(rows, []cell{
-			{text: fmt.Sprint(len(g.Pods))}, {text: ownerText(&g)}, {text: cause}, {text: p.age(g.Oldest)}, {text: message},
+			{text: fmt.Sprint(len(g.Pods))}, {text: outline.OwnerText(&g)}, {text: cause}, {text: p.age(g.Oldest)}, {text: message},
 		})
 	}
 	p.grid([]column{
@@ -227,18 +167,6 @@ func (p *printer) pending(c *report.Cluster) {
 		{title: "SINCE", right: true}, {title: "SCHEDULER SAYS", min: 20, wrap: true, lines: p.lines(3)},
 	}, rows)
 	p.more("  ", len(groups)-shown, "groups of waiting pods")
-}
-
-// ownerText names an owner with its namespace once.
-func ownerText(g *outline.Group) string {
-	if strings.Count(g.Owner, "/") > 1 || g.Namespace == "" {
-		return g.Owner
-	}
-	kind, name, ok := strings.Cut(g.Owner, "/")
-	if !ok {
-		return g.Namespace + "/" + g.Owner
-	}
-	return kind + "/" + g.Namespace + "/" + name
 }
 
 // outcomes says how far each check could be judged; without details only

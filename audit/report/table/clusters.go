@@ -2,7 +2,6 @@ package table
 
 import (
 	"fmt"
-	"strings"
 
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/outline"
@@ -131,42 +130,7 @@ func usableCell(c *report.Cluster, d *report.Device) cell {
 
 func measuredCells(c *report.Cluster) []cell {
 	b := &c.Baseline
-	rest := cells(utilization(b.CPUUtilization), utilization(b.MemoryUtilization), topWord(b.MetricsAPI), words(b.DeviceMetrics),
+	rest := cells(outline.Use(b.CPUUtilization), outline.Use(b.MemoryUtilization), outline.TopWord(b.MetricsAPI), outline.Words(b.DeviceMetrics),
 		plain.Number(b.PendingPods), outline.Gaps(c))
 	return append([]cell{statusCell(c.Status)}, rest...)
-}
-
-// utilization writes the range over nodes: "1.0-5.0%".
-func utilization(u *report.Utilization) string {
-	if u == nil {
-		return plain.Unknown
-	}
-	return strings.TrimSuffix(plain.Percent(u.Min), "%") + "-" + plain.Percent(u.Max)
-}
-
-// topWord says whether kubectl top works on the cluster.
-func topWord(metricsAPI string) string {
-	switch metricsAPI {
-	case "available":
-		return "works"
-	case "unavailable":
-		return "absent"
-	}
-	return "unknown"
-}
-
-// words writes an enum of the report: "service without pods". A missing one is unknown.
-func words(enum string) string {
-	if enum == "" {
-		return "unknown"
-	}
-	var b strings.Builder
-	for _, r := range enum {
-		if r >= 'A' && r <= 'Z' {
-			b.WriteByte(' ')
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -85,22 +85,8 @@ func (p *printer) closed(sorted outline.Sorted) {
 		p.subsection("Acknowledged")
 		shown := p.shown(len(sorted.Acknowledged), maxFindings)
 		for _, f := range sorted.Acknowledged[:shown] {
-			p.text("  ", f.Title+ackText(f.Ack), dim)
+			p.text("  ", f.Title+outline.AckText(f.Ack), dim)
 		}
 		p.more("  ", len(sorted.Acknowledged)-shown, "acknowledged findings")
 	}
-}
-
-func ackText(a *report.Ack) string {
-	if a == nil {
-		return ""
-	}
-	text := " (" + a.Reason
-	if a.By != "" {
-		text += ", by " + a.By
-	}
-	if a.Until != nil {
-		text += ", until " + a.Until.UTC().Format("2006-01-02")
-	}
-	return text + ")"
 }
