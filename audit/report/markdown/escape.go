@@ -71,15 +71,12 @@ func atLineStart(s string) string {
 // cut is text of at most width columns before escaping, for tables.
 func cut(s string, width int) string { return text(plain.Cut(plain.Line(s), width)) }
 
-// code makes a code span, in which nothing is markup. Between table pipes a
-// pipe needs a backslash even there, so it is written as text then.
+// code makes a code span, in which nothing is markup. It is not for tables: a
+// pipe would end the cell even there.
 func code(s string) string {
 	s = plain.Line(s)
 	if strings.TrimSpace(s) == "" {
 		return "(empty)"
-	}
-	if strings.Contains(s, "|") {
-		return text(s)
 	}
 	ticks := strings.Repeat("`", longestRun(s)+1)
 	if s[0] == '`' || s[len(s)-1] == '`' || s[0] == ' ' && s[len(s)-1] == ' ' {

@@ -60,7 +60,10 @@ func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.b, format+"\n
 
 // heading writes a heading with blank lines around it.
 func (w *writer) heading(level int, title string) {
-	w.line("\n%s %s\n", strings.Repeat("#", level), title)
+	if !bytes.HasSuffix(w.b.Bytes(), []byte("\n\n")) {
+		w.line("")
+	}
+	w.line("%s %s\n", strings.Repeat("#", level), title)
 }
 
 // more says how many entries are left out.
@@ -130,8 +133,7 @@ func (w *writer) unseen(r *report.Report) {
 
 func (w *writer) losses(r *report.Report) {
 	w.heading(2, "What is lost")
-	for i := range r.Clusters {
-		c := &r.Clusters[i]
+	for _, c := range outline.ByLoss(r) {
 		for _, line := range outline.Losses(c, 3) {
 			w.line("- **%s**: %s", text(c.Name), text(line))
 		}
@@ -153,9 +155,12 @@ func (w *writer) actions(r *report.Report) {
 	for i, a := range actions[:shown] {
 		gain := ""
 		if a.Gain != "" {
-			gain = " (" + text(a.Gain) + ")"
+			gain = " " + text("("+a.Gain+")")
 		}
 		w.line("%d. **%s**, step %d: %s%s", i+1, text(a.Cluster), a.Step, text(a.Text), gain)
+		if a.Command != "" {
+			w.line("   %s", code(a.Command))
+		}
 	}
 	w.more(len(actions)-shown, "actions")
 }

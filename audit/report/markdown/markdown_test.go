@@ -103,7 +103,7 @@ func TestEscapedTextReadsAsItWas(t *testing.T) {
 
 func TestCodeAndFence(t *testing.T) {
 	for in, want := range map[string]string{
-		"x": "`x`", "a`b": "``a`b``", "`": "`` ` ``", "": "(empty)", "a|b": `a\|b`, "  ": "(empty)", "a\nb": "`a\\nb`",
+		"x": "`x`", "a`b": "``a`b``", "`": "`` ` ``", "": "(empty)", "a|b": "`a|b`", "  ": "(empty)", "a\nb": "`a\\nb`",
 	} {
 		if got := code(in); got != want {
 			t.Errorf("code(%q) = %s, want %s", in, got, want)

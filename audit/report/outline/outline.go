@@ -145,6 +145,21 @@ func MostLost(c *report.Cluster) int64 {
 	return most
 }
 
+// ByLoss gives the clusters of a report, most devices lost first; one that could
+// not be read comes before all others.
+func ByLoss(r *report.Report) []*report.Cluster {
+	out := make([]*report.Cluster, len(r.Clusters))
+	for i := range r.Clusters {
+		out[i] = &r.Clusters[i]
+	}
+	slices.SortStableFunc(out, func(a, b *report.Cluster) int {
+		return cmp.Or(
+			compareBool(a.Status == report.Unreachable, b.Status == report.Unreachable), cmp.Compare(MostLost(b), MostLost(a)),
+		)
+	})
+	return out
+}
+
 // Losses are the lines that say what is lost in a cluster, most urgent first:
 // one for each class, at most limit, then what findings keep from use beyond that. A cluster whose numbers are unknown gets
 // one line that says so.

@@ -5,12 +5,9 @@ package table
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -203,20 +200,18 @@ func (p *printer) losses(r *report.Report) {
 	p.section("WHAT IS LOST")
 	var order []*report.Cluster
 	var whole []string
-	for i := range r.Clusters {
-		c := &r.Clusters[i]
-		if len(r.Clusters) > 3 && len(c.Classes) > 0 && worst(c) == 0 {
+	for _, c := range outline.ByLoss(r) {
+		if len(r.Clusters) > 3 && c.Status != report.Unreachable && len(c.Classes) > 0 && outline.MostLost(c) == 0 {
 			whole = append(whole, plain.Line(c.Name))
 			continue
 		}
 		order = append(order, c)
 	}
-	slices.SortStableFunc(order, func(a, b *report.Cluster) int { return cmp.Compare(worst(b), worst(a)) })
 	shown := p.shown(len(order), maxLossClusters)
 	for _, c := range order[:shown] {
 		label := "  " + p.label(c) + ": "
 		colour := ""
-		if worst(c) > 0 {
+		if c.Status == report.Unreachable || outline.MostLost(c) > 0 {
 			colour = red
 		}
 		for _, line := range outline.Losses(c, 2) {
@@ -228,14 +223,6 @@ func (p *printer) losses(r *report.Report) {
 	if len(whole) > 0 {
 		p.limited("  ", "nothing lost: "+strings.Join(whole, ", "), green, 2)
 	}
-}
-
-// worst is the most devices that a cluster loses; one of which nothing is known comes before all others.
-func worst(c *report.Cluster) int64 {
-	if c.Status == report.Unreachable {
-		return math.MaxInt64
-	}
-	return outline.MostLost(c)
 }
 
 func (p *printer) actions(r *report.Report) {
