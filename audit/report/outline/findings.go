@@ -178,36 +178,3 @@ func Gaps(c *report.Cluster) string {
 	}
 	return fmt.Sprintf("%d (+%d)", open, accepted)
 }
-
-// TroubledNodes are the nodes that a reader should look at: not ready, silent,
-// cordoned, short of devices, with devices held by pods that do no work, named
-// by an open finding or by a class's losses.
-func TroubledNodes(c *report.Cluster) []report.Node {
-	named := map[string]bool{}
-	for i := range c.Findings {
-		if f := &c.Findings[i]; f.Open() && f.Node != "" {
-			named[f.Node] = true
-		}
-	}
-	for _, k := range c.Classes {
-		for _, l := range k.Lost {
-			if l.Reason == report.LostRemainder || l.Reason == report.LostTooSmall {
-				continue
-			}
-			for _, n := range l.Nodes {
-				named[n] = true
-			}
-		}
-	}
-	var out []report.Node
-	for _, n := range c.Nodes {
-		bad := n.Ready != true || n.Silent || n.Cordoned || n.Initialising || named[n.Name]
-		for _, d := range n.Devices {
-			bad = bad || d.Allocatable < d.Capacity || d.Held > 0 || d.Requested != nil && *d.Requested > d.Allocatable
-		}
-		if bad {
-			out = append(out, n)
-		}
-	}
-	return out
-}

@@ -157,6 +157,25 @@ func TestTroubledNodes(t *testing.T) {
 	if want := []string{"52ew76fke2", "ujx4guefbh", "ulvq4g3iqi"}; !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
+	seven, nine := int64(7), int64(9)
+	c := &report.Cluster{
+		Nodes: []report.Node{
+			{Name: "fine", Ready: true, Devices: map[string]report.NodeDevice{"r": {Capacity: 8, Allocatable: 8, Requested: &seven}}},
+			{Name: "small", Ready: true}, {Name: "lost", Ready: true}, {Name: "over", Ready: true, Devices: map[string]report.NodeDevice{"r": {Capacity: 8, Allocatable: 8, Requested: &nine}}},
+			{Name: "silent", Ready: true, Silent: true}, {Name: "unknown", Ready: "unknown"}, {Name: "resolved", Ready: true},
+		},
+		Classes: []report.Class{{Lost: []report.Lost{
+			{Reason: report.LostTooSmall, Nodes: []string{"small"}}, {Reason: report.LostTaint, Nodes: []string{"lost"}},
+		}}},
+		Findings: []report.Finding{{Node: "resolved", State: report.StateResolved}},
+	}
+	names = nil
+	for _, n := range TroubledNodes(c) {
+		names = append(names, n.Name)
+	}
+	if want := []string{"unknown", "silent", "over", "lost"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
 }
 
 func TestWords(t *testing.T) {
