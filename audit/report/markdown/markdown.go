@@ -106,9 +106,12 @@ func (w *writer) head(r *report.Report) {
 	w.line("# GPU audit %s\n", stamp(r.GeneratedAt))
 	s := r.Summary
 	clusters := plain.Plural(int64(s.Clusters), "cluster")
-	if s.Complete == s.Clusters {
+	switch {
+	case s.Clusters == 0:
+		clusters = "No cluster was audited"
+	case s.Complete == s.Clusters:
 		clusters += ", all complete"
-	} else {
+	default:
 		clusters += fmt.Sprintf(": %d complete, **%d partial, %d unreachable**", s.Complete, s.Partial, s.Unreachable)
 	}
 	w.line("%s. Open findings: %d critical, %d warning, %d info; %d new, %d ongoing, %d unverified. Resolved: %d. Acknowledged: %d.\n",
@@ -144,8 +147,8 @@ func (w *writer) actions(r *report.Report) {
 	w.heading(2, "What to do first")
 	actions := outline.Actions(r)
 	if len(actions) == 0 {
-		if r.Summary.Complete < r.Summary.Clusters {
-			w.line("Make what was not seen readable; in what was seen nothing is lost.")
+		if r.Summary.Complete < r.Summary.Clusters || len(r.Clusters) == 0 {
+			w.line("Make what was not seen readable. In what was seen, no critical finding is open.")
 			return
 		}
 		w.line("Nothing urgent: no critical finding is open.")
@@ -199,6 +202,7 @@ func (w *writer) clusters(r *report.Report) {
 		[]bool{false, false, true, true, true, true, true, true}, capacity)
 	w.line("\nUsable: what the most urgent class of workload can get. Requested is not real use. ≤ is at most: a virtual cluster or a shared " +
 		"card hides what others use. The usual sum adds the requests of containers of all pods, finished ones included.\n")
+	w.line("Gaps (+n): n more that the configuration accepts.\n")
 	w.table([]string{"Cluster", "Status", "Ready", "Cordoned", "CPU use", "Memory use", "kubectl top", "Device metrics", "Waiting pods", "Gaps"},
 		[]bool{false, false, true, true, true, true, false, false, true, true}, measured)
 }

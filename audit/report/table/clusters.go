@@ -49,9 +49,23 @@ func (p *printer) clusters(r *report.Report) {
 		p.grid(append([]column{name}, measured...), right)
 	}
 	p.text("  ", "USABLE: what the most urgent class of workload can get. REQUESTED is not real use.", dim)
+	if accepted(r) {
+		p.text("  ", "GAPS (+n): n more that the configuration accepts.", dim)
+	}
 	if upperBound(r) {
 		p.text("  ", "≤: at most; a virtual cluster or a shared card hides what others use.", dim)
 	}
+}
+
+func accepted(r *report.Report) bool {
+	for i := range r.Clusters {
+		for j := range r.Clusters[i].Gaps {
+			if r.Clusters[i].Gaps[j].Accepted {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func upperBound(r *report.Report) bool {

@@ -153,9 +153,12 @@ func (p *printer) head(r *report.Report) {
 	p.text("", fmt.Sprintf("GPU audit %s, run %s", r.GeneratedAt.UTC().Format("2006-01-02 15:04 UTC"), r.RunID), bold)
 	s := r.Summary
 	clusters := plain.Plural(int64(s.Clusters), "cluster")
-	if s.Complete == s.Clusters {
+	switch {
+	case s.Clusters == 0:
+		clusters = "No cluster was audited"
+	case s.Complete == s.Clusters:
 		clusters += ", all complete"
-	} else {
+	default:
 		clusters += fmt.Sprintf(": %d complete, %d PARTIAL, %d UNREACHABLE", s.Complete, s.Partial, s.Unreachable)
 	}
 	p.text("", fmt.Sprintf("%s. Open findings: %d critical, %d warning, %d info", clusters, s.Critical, s.Warning, s.Info), "")
@@ -229,8 +232,8 @@ func (p *printer) actions(r *report.Report) {
 	actions := outline.Actions(r)
 	p.section("WHAT TO DO FIRST")
 	if len(actions) == 0 {
-		if r.Summary.Complete < r.Summary.Clusters {
-			p.text("  ", "Make what was not seen readable; in what was seen nothing is lost.", "")
+		if r.Summary.Complete < r.Summary.Clusters || len(r.Clusters) == 0 {
+			p.text("  ", "Make what was not seen readable. In what was seen, no critical finding is open.", "")
 			return
 		}
 		p.text("  ", "Nothing urgent: no critical finding is open.", green)
