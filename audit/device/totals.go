@@ -291,4 +291,3 @@ func (s *Survey) heldOnElastic() {
 	}
 	slices.SortFunc(s.Unknown, func(a, b report.UnknownDevice) int { return strings.Compare(a.Resource, b.Resource) })
 }
-

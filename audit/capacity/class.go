@@ -1,0 +1,323 @@
+package capacity
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"gpuaudit/audit/health"
+	"gpuaudit/audit/inventory"
+	"gpuaudit/audit/report"
+	"gpuaudit/audit/settings"
+)
+
+// MaxClasses bounds the observed classes of a report; what is left out is said.
+const MaxClasses = 50
+
+// Class is one kind of workload.
+type Class struct {
+	Name     string
+	Source   string // configured or observed
+	Resource string
+	Shape    *inventory.Shape
+	owners   []string
+	pending  int
+	running  int
+}
+
+// need is how many devices one replica takes.
+func (c *Class) need() int64 { return c.Shape.Requests[c.Resource] }
+
+// Classes gives the configured classes, else those observed from Pending and
+// Running pods that want devices. left is how many observed ones are left out.
+func (m *Model) Classes(c *inventory.Cluster, configured []settings.Workload) (classes []*Class, left int) {
+	if !c.AnySeen(inventory.Pods) || !c.Seen(inventory.Nodes) {
+		return nil, 0
+	}
+	shapes := inventory.NewShapes()
+	for _, w := range configured {
+		shape := shapes.Intern(&inventory.Shape{Requests: w.Requests, NodeSelector: w.NodeSelector, Affinity: w.Affinity, Tolerations: w.Tolerations})
+		classes = append(classes, &Class{Name: w.Name, Source: "configured", Shape: shape, Resource: m.mainResource(shape)})
+	}
+	if len(configured) > 0 {
+		m.countPods(c, classes, belongs)
+		return classes, 0
+	}
+	classes = m.observed(c)
+	if len(classes) > MaxClasses {
+		left = len(classes) - MaxClasses
+		classes = classes[:MaxClasses]
+	}
+	nameClasses(classes)
+	slices.SortFunc(classes, func(a, b *Class) int { return strings.Compare(a.Name, b.Name) })
+	return classes, left
+}
+
+// mainResource is the counted device that a shape asks for.
+func (m *Model) mainResource(shape *inventory.Shape) string {
+	asked := m.survey.Asked(shape)
+	names := slices.Sorted(maps.Keys(asked))
+	best := ""
+	for _, name := range names {
+		if best == "" || asked[name] > asked[best] {
+			best = name
+		}
+	}
+	return best
+}
+
+func (m *Model) observed(c *inventory.Cluster) []*Class {
+	by := map[string]*Class{}
+	get := func(shape *inventory.Shape) *Class {
+		resource := m.mainResource(shape)
+		if resource == "" {
+			return nil
+		}
+		if by[shape.Key()] == nil {
+			by[shape.Key()] = &Class{Source: "observed", Shape: shape, Resource: resource}
+		}
+		return by[shape.Key()]
+	}
+	for _, p := range c.Pods {
+		// A DaemonSet's pod is for one node: no class of workload.
+		if p.Phase != "Pending" || p.Deletion != nil || p.TargetNode != "" || p.Owner.Kind == "DaemonSet" {
+			continue
+		}
+		class := get(p.Shape)
+		if class == nil {
+			continue
+		}
+		if p.Node == "" {
+			class.pending++
+		}
+		class.own(ownerRef(p))
+	}
+	for _, r := range c.RunningShapes {
+		if class := get(r.Shape); class != nil {
+			class.running += r.Count
+			for _, o := range r.Owners {
+				class.own(o)
+			}
+		}
+	}
+	out := slices.Collect(maps.Values(by))
+	slices.SortFunc(out, func(a, b *Class) int {
+		return cmp.Or(b.pending-a.pending, cmp.Compare(int64(b.running)*b.need(), int64(a.running)*a.need()), strings.Compare(a.Shape.Key(), b.Shape.Key()))
+	})
+	return out
+}
+
+func ownerRef(p *inventory.Pod) string {
+	if p.Owner.Kind == "" {
+		return "Pod/" + p.Ref()
+	}
+	return p.Owner.Kind + "/" + p.Namespace + "/" + p.Owner.Name
+}
+
+// ownersKept bounds the owners named on a class.
+const ownersKept = 16
+
+func (c *Class) own(o string) {
+	i, found := slices.BinarySearch(c.owners, o)
+	if !found {
+		c.owners = slices.Insert(c.owners, i, o)
+		if len(c.owners) > ownersKept {
+			c.owners = c.owners[:ownersKept]
+		}
+	}
+}
+
+// countPods counts the pods that belong to configured classes.
+func (m *Model) countPods(c *inventory.Cluster, classes []*Class, belongs func(*Class, *inventory.Shape) bool) {
+	for _, class := range classes {
+		for _, p := range c.Pods {
+			if p.Phase == "Pending" && p.Deletion == nil && belongs(class, p.Shape) {
+				if p.Node == "" {
+					class.pending++
+				}
+				class.own(ownerRef(p))
+			}
+		}
+		for _, r := range c.RunningShapes {
+			if belongs(class, r.Shape) {
+				class.running += r.Count
+				for _, o := range r.Owners {
+					class.own(o)
+				}
+			}
+		}
+	}
+}
+
+// belongs: a pod is of a configured class when it asks for the class's device
+// and selects nodes as the class does.
+func belongs(c *Class, s *inventory.Shape) bool {
+	return c.Resource != "" && s.Requests[c.Resource] > 0 && maps.Equal(c.Shape.NodeSelector, s.NodeSelector) && (c.Shape.Affinity == nil) == (s.Affinity == nil)
+}
+
+// nameClasses gives observed classes readable, unique and stable names: what
+// they select, then how many devices, then their first owner.
+func nameClasses(classes []*Class) {
+	steps := []func(*Class) string{
+		func(c *Class) string { return selected(c.Shape) },
+		func(c *Class) string { return fmt.Sprintf("%s x%d", selected(c.Shape), c.need()) },
+		func(c *Class) string {
+			return fmt.Sprintf("%s x%d %s", selected(c.Shape), c.need(), shortResource(c.Resource))
+		},
+		func(c *Class) string {
+			return fmt.Sprintf("%s x%d %s", selected(c.Shape), c.need(), firstOwner(c))
+		},
+		func(c *Class) string {
+			sum := sha256.Sum256([]byte(c.Shape.Key()))
+			return fmt.Sprintf("%s x%d %s %s", selected(c.Shape), c.need(), firstOwner(c), hex.EncodeToString(sum[:3]))
+		},
+	}
+	todo := classes
+	for i, step := range steps {
+		used := map[string][]*Class{}
+		for _, c := range todo {
+			c.Name = step(c)
+			used[c.Name] = append(used[c.Name], c)
+		}
+		todo = nil
+		for _, list := range used {
+			if len(list) > 1 && i < len(steps)-1 {
+				todo = append(todo, list...)
+			}
+		}
+		if len(todo) == 0 {
+			return
+		}
+	}
+}
+
+// selected words what a shape selects nodes by.
+func selected(s *inventory.Shape) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
+		switch key {
+		case "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch":
+			continue
+		}
+		parts = append(parts, s.NodeSelector[key])
+	}
+	if s.Affinity != nil {
+		words := map[string]bool{}
+		for _, t := range s.Affinity.NodeSelectorTerms {
+			for _, e := range t.MatchExpressions {
+				switch {
+				case e.Operator == "In" && len(e.Values) > 0:
+					words[strings.Join(e.Values, "|")] = true
+				case e.Operator == "NotIn" && len(e.Values) > 0:
+					words["not "+strings.Join(e.Values, "|")] = true
+				default:
+					words[e.Key+" "+string(e.Operator)] = true
+				}
+			}
+			for _, f := range t.MatchFields {
+				words[strings.Join(f.Values, "|")] = true
+			}
+		}
+		parts = append(parts, slices.Sorted(maps.Keys(words))...)
+	}
+	name := strings.Trim(strings.Join(parts, "+"), "+")
+	if name == "" {
+		return "any"
+	}
+	if len(name) > 60 {
+		sum := sha256.Sum256([]byte(name))
+		name = strings.ToValidUTF8(name[:50], "") + " " + hex.EncodeToString(sum[:3])
+	}
+	return name
+}
+
+func shortResource(r string) string {
+	if i := strings.LastIndexByte(r, '/'); i >= 0 {
+		return r[i+1:]
+	}
+	return r
+}
+
+func firstOwner(c *Class) string {
+	if len(c.owners) == 0 {
+		return "?"
+	}
+	return c.owners[0]
+}
+
+// Report gives the class with its waterfall.
+func (m *Model) Report(c *Class, priorities bool) report.Class {
+	out := report.Class{
+		Name: c.Name, Source: c.Source, Resource: c.Resource, Requests: c.Shape.Requests.Quantities(), NodeSelector: c.Shape.NodeSelector,
+		RuntimeClass: c.Shape.RuntimeClass, Owners: c.owners, NotModelled: slices.Clone(c.Shape.NotModelled), UpperBound: m.upper,
+	}
+	if c.Shape.Affinity != nil {
+		out.Affinity = c.Shape.Affinity
+	}
+	if len(c.Shape.Tolerations) > 0 {
+		out.Tolerations = c.Shape.Tolerations
+	}
+	for _, p := range c.Shape.HostPorts {
+		out.HostPorts = append(out.HostPorts, fmt.Sprintf("%s/%d", p.Protocol, p.Port))
+	}
+	pending, running := c.pending, c.running
+	out.PendingPods, out.RunningPods = &pending, &running
+	lost := map[string]*report.Lost{}
+	units := map[string]bool{}
+	for _, n := range m.nodes {
+		if n.Kind != health.Physical {
+			continue
+		}
+		free, known := n.devices[c.Resource]
+		if !known {
+			continue
+		}
+		units[m.survey.Node(n.Name)[c.Resource].Unit] = true
+		v := n.judge(c)
+		if v.eligible {
+			out.EligibleNodes++
+			out.Reclaimable += n.Load.Reclaimable[c.Resource]
+			out.Nominated += n.reserved[c.Resource]
+		}
+		out.ApparentFree += free
+		out.Schedulable += v.replicas * c.need()
+		out.Replicas += v.replicas
+		out.MaxReplicasNode = max(out.MaxReplicasNode, v.replicas)
+		for _, l := range v.lost {
+			addLost(lost, l, n.Name)
+		}
+	}
+	if len(units) > 1 {
+		out.NotModelled = append(out.NotModelled, "mixedUnits")
+		sort.Strings(out.NotModelled)
+	}
+	for _, reason := range precedence {
+		if l := lost[reason]; l != nil {
+			sort.Strings(l.Nodes)
+			out.Lost = append(out.Lost, *l)
+		}
+	}
+	return out
+}
+
+func addLost(lost map[string]*report.Lost, l loss, node string) {
+	to := lost[l.reason]
+	if to == nil {
+		to = &report.Lost{Reason: l.reason, Step: steps[l.reason]}
+		lost[l.reason] = to
+	}
+	to.Devices += l.devices
+	to.Nodes = append(to.Nodes, node)
+	switch {
+	case l.detail == "" || strings.Contains("; "+to.Detail+"; ", "; "+l.detail+"; "):
+	case to.Detail == "":
+		to.Detail = l.detail
+	case len(to.Detail) < 200:
+		to.Detail += "; " + l.detail
+	}
+}
