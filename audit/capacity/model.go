@@ -23,6 +23,8 @@ type Model struct {
 	nodes  []*node
 	byName map[string]*node
 	survey *device.Survey
+	// dra are extended resources that DRA serves without advertising them on nodes.
+	dra map[string]bool
 	// upper is true when free is an upper bound.
 	upper bool
 }
@@ -45,7 +47,12 @@ type node struct {
 
 // NewModel builds the model. Nominated pods reserve their node's resources.
 func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model {
-	m := &Model{byName: make(map[string]*node, len(h.Nodes)), survey: s}
+	m := &Model{byName: make(map[string]*node, len(h.Nodes)), survey: s, dra: map[string]bool{}}
+	for _, class := range c.DeviceClasses {
+		if class.ExtendedResource != "" {
+			m.dra[class.ExtendedResource] = true
+		}
+	}
 	m.upper, _ = s.UpperBound()
 	for _, n := range h.Nodes {
 		object := &corev1.Node{}
@@ -54,7 +61,7 @@ func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model 
 			notReady: n.Ready != inventory.Yes, silent: n.Silent && !h.AllSilent, cordoned: n.Cordoned, rejecting: n.Rejecting}
 		for name, amount := range n.Allocatable {
 			if name == string(corev1.ResourcePods) {
-				mn.pods = amount - int64(n.Load.Pods)
+				mn.pods = max(0, amount-int64(n.Load.Pods))
 				continue
 			}
 			mn.free[name] = amount - n.Load.Requested[name]
@@ -178,7 +185,7 @@ func (n *node) portConflict(wanted []inventory.HostPort) *inventory.HostPort {
 // resource that the node does not state is not judged.
 func (n *node) lacks(shape *inventory.Shape) []string {
 	var out []string
-	if n.pods == 0 || n.pods < -1 {
+	if n.pods == 0 {
 		out = append(out, reasonPods)
 	}
 	for _, name := range shape.Requests.Names() {

@@ -84,6 +84,8 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 	f.Title = fmt.Sprintf("%s: %s%s for up to %s, for %s (%s)", subject, count(int64(len(group)), "pod"), waitVerb(len(group))+asks, since(in.Now, *f.Since), words, first.Cause)
 	if first.ReportedBy != "" {
 		f.Detail = fmt.Sprintf("Reported by %s, at least %s. ", first.ReportedBy, count(first.Attempts, "time"))
+	} else if first.Message != "" {
+		f.Detail = "Reported in its PodScheduled condition. "
 	} else {
 		f.Detail = "Nobody has reported on it. "
 	}
