@@ -197,7 +197,7 @@ func ParseAcks(body []byte) (Acks, error) {
 func (a Acks) Active(id string, now time.Time) (report.Ack, bool) {
 	for i := len(a.Acks) - 1; i >= 0; i-- {
 		e := a.Acks[i]
-		if e.Finding == id && !e.At.After(now) && (e.Until == nil || now.Before(*e.Until)) {
+		if e.Finding == id && (e.Until == nil || now.Before(*e.Until)) {
 			return e.Ack, true
 		}
 	}
