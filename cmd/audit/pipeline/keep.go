@@ -11,7 +11,6 @@ import (
 	"gpuaudit/audit/lifecycle"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/markdown"
-	"gpuaudit/audit/report/page"
 	"gpuaudit/audit/snapshot"
 	"gpuaudit/store/archive"
 )
@@ -97,10 +96,10 @@ type Files struct {
 }
 
 // Render makes all files of a report. A cluster's own files name no other cluster.
-func Render(r *report.Report, trends map[string][]page.TrendPoint) (Files, error) {
+func Render(r *report.Report) (Files, error) {
 	files := Files{All: map[string][]byte{}, Clusters: map[string]map[string][]byte{}}
 	var err error
-	if files.All, err = renderings(r, trends); err != nil {
+	if files.All, err = renderings(r); err != nil {
 		return files, err
 	}
 	files.All["checklist.html"] = checklist.HTML()
@@ -110,21 +109,17 @@ func Render(r *report.Report, trends map[string][]page.TrendPoint) (Files, error
 		if err != nil {
 			return files, err
 		}
-		if files.Clusters[name], err = renderings(one, trends); err != nil {
+		if files.Clusters[name], err = renderings(one); err != nil {
 			return files, err
 		}
 	}
 	return files, nil
 }
 
-func renderings(r *report.Report, trends map[string][]page.TrendPoint) (map[string][]byte, error) {
+func renderings(r *report.Report) (map[string][]byte, error) {
 	json, err := report.Encode(r)
 	if err != nil {
 		return nil, err
 	}
-	html, err := page.Render(r, page.Options{Trends: trends})
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{"report.json": json, "report.html": html, "report.md": markdown.Render(r)}, nil
+	return map[string][]byte{"report.json": json, "report.md": markdown.Render(r)}, nil
 }
