@@ -187,13 +187,23 @@ func nameClasses(classes []*Class) {
 		todo = nil
 		for _, list := range used {
 			if len(list) > 1 && i < len(steps)-1 {
-				todo = append(todo, list...)
+				todo = append(todo, rest(list)...)
 			}
 		}
 		if len(todo) == 0 {
 			return
 		}
 	}
+}
+
+// rest are the classes of one name that need a longer one: all but the one
+// with the fewest devices, which keeps the plain name if it is the only such.
+func rest(list []*Class) []*Class {
+	slices.SortStableFunc(list, func(a, b *Class) int { return cmp.Compare(a.need(), b.need()) })
+	if list[0].need() < list[1].need() {
+		return list[1:]
+	}
+	return list
 }
 
 // selected words what a shape selects nodes by.

@@ -13,7 +13,7 @@ var nodeCordoned = Check{
 	ID: "node-cordoned", Step: 1, Title: "nodes taken out of service: unschedulable, or a taint that is a cordon in effect",
 	Required: []inventory.Resource{inventory.Nodes},
 	Optional: []inventory.Resource{inventory.Pods},
-	Wider:    "what runs on a cordoned node is not known, so all its devices count as kept from use",
+	Wider:    "what runs on a cordoned node is not known without pods, so what it keeps from use is not known either",
 	Run:      runNodeCordoned,
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -59,7 +60,7 @@ func notReady(in *Input, n *health.Node) report.Finding {
 	if ready != nil {
 		f.Detail = fmt.Sprintf("Ready is %s, reason %s", ready.Status, orNone(ready.Reason))
 		if ready.Message != "" {
-			f.Detail += ": " + ready.Message
+			f.Detail += ": " + strings.TrimRight(ready.Message, ". ")
 		}
 		f.Detail += ". "
 		f.Evidence = append(f.Evidence,

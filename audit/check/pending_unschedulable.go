@@ -81,7 +81,7 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 	if devices > 0 {
 		asks = fmt.Sprintf(" asking for %d devices in all", devices)
 	}
-	f.Title = fmt.Sprintf("%s: %s%s for up to %s, for %s (%s)", subject, count(int64(len(group)), "pod"), waitVerb(len(group))+asks, since(in.Now, *f.Since), words, first.Cause)
+	f.Title = fmt.Sprintf("%s: %s %s%s for up to %s, for %s (%s)", subject, count(int64(len(group)), "pod"), waitVerb(len(group)), asks, since(in.Now, *f.Since), words, first.Cause)
 	if first.ReportedBy != "" {
 		f.Detail = fmt.Sprintf("Reported by %s, at least %s. ", first.ReportedBy, count(first.Attempts, "time"))
 	} else if first.Message != "" {

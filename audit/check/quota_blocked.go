@@ -56,7 +56,8 @@ func runQuotaBlocked(in *Input) []report.Finding {
 		return h
 	}
 	for _, w := range in.Waiting {
-		if w.Cause != "quota" || w.Pod.Owner.Kind == "DaemonSet" || !in.longWaiting(w) {
+		// A bound pod is a hold, whatever its scheduler says of it meanwhile.
+		if w.Cause != "quota" || w.Bound || w.Pod.Owner.Kind == "DaemonSet" || !in.longWaiting(w) {
 			continue
 		}
 		h := note(ownerSubject(w.Pod), w.Quota, w.Since,
