@@ -59,7 +59,7 @@ func Evaluate(in Input) Result {
 	}
 	at := c.CollectedAt
 	r.CollectedAt = &at
-	e := evaluation{Input: in, checks: checks, report: &r}
+	e := evaluation{Input: in, checks: checks, report: &r, blocked: map[string]bool{}}
 	e.derive()
 	e.judge()
 	e.figures()
@@ -79,6 +79,7 @@ type evaluation struct {
 	found      []report.Finding
 	drift      *drift.Result
 	incomplete bool
+	blocked    map[string]bool // checks that a gap keeps from being evaluated
 }
 
 // derive works out everything that checks look at.
@@ -164,6 +165,7 @@ func (e *evaluation) judge() {
 	for _, k := range e.checks {
 		j := judge(e.in, k)
 		e.report.Checks = append(e.report.Checks, j.outcome)
+		e.blocked[k.ID] = j.gap
 		if j.gap && !j.accepted {
 			e.incomplete = true
 		}
@@ -179,19 +181,10 @@ func (e *evaluation) judge() {
 	attribute(e.found)
 	e.report.Status = report.Complete
 	for _, o := range e.report.Checks {
-		if o.Outcome == report.OutcomeNotEvaluated && e.hasGap(o.ID) {
+		if o.Outcome == report.OutcomeNotEvaluated && e.blocked[o.ID] {
 			e.report.Status = report.Partial
 		}
 	}
-}
-
-func (e *evaluation) hasGap(id string) bool {
-	for _, k := range e.checks {
-		if k.ID == id {
-			return len(missingInputs(e.Current, k.Required)) > 0
-		}
-	}
-	return false
 }
 
 // figures fills in everything of the report that is no finding, and the

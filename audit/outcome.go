@@ -42,6 +42,9 @@ func judge(in *check.Input, c check.Check) judged {
 	if c.Ready != nil {
 		if why := c.Ready(in); why != "" {
 			out.outcome.Outcome, out.outcome.Reason = report.OutcomeNotEvaluated, why
+			if blocking := missingInputs(in.Cluster, c.Gap); len(blocking) > 0 {
+				out.outcome.Reason, out.gap, out.accepted = gapWords(in, blocking)
+			}
 			return out
 		}
 	}
@@ -112,7 +115,7 @@ func gaps(c *inventory.Cluster, s *settings.Settings, checks []check.Check) []re
 	for _, g := range c.Gaps {
 		r := report.Gap{Resource: string(g.Resource), Namespace: g.Namespace, Reason: string(g.Reason), Message: g.Message}
 		for _, k := range checks {
-			if slices.Contains(k.Required, g.Resource) || slices.Contains(k.Optional, g.Resource) {
+			if slices.Contains(k.Required, g.Resource) || slices.Contains(k.Optional, g.Resource) || slices.Contains(k.Gap, g.Resource) {
 				r.Checks = append(r.Checks, k.ID)
 			}
 		}

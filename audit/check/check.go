@@ -60,6 +60,9 @@ type Check struct {
 	Optional []inventory.Resource
 	// Wider says what that wider rule is.
 	Wider string
+	// Gap inputs leave the check unevaluated by a gap when Ready says no and one
+	// of them has a gap.
+	Gap []inventory.Resource
 	// Ready tells why the check cannot be judged although every input was
 	// read (nothing to compare with, say); "" when it can.
 	Ready func(*Input) string

@@ -7,6 +7,7 @@ import (
 
 var metricsAPI = Check{
 	ID: "metrics-api", Step: 7, Title: "metrics.k8s.io: kubectl top shows nothing here",
+	Gap: []inventory.Resource{inventory.NodeMetrics, inventory.Discovery},
 	Ready: func(in *Input) string {
 		if in.MetricsAPI == "unknown" {
 			return "nothing was read of metrics.k8s.io"

@@ -75,6 +75,9 @@ func firstTime(times ...time.Time) time.Time {
 }
 
 func (p *EventPass) add(uid, namespace, name string, e Event) {
+	if !KeptEvent(e.Kind, e.Reason) {
+		return
+	}
 	id := uid
 	if id == "" {
 		id = namespace + "/" + name
@@ -123,4 +126,19 @@ func sortEvents(list []*Event) {
 		}
 		return a.Last.Before(b.Last)
 	})
+}
+
+// KeptEvent is false for events that no check reads: the daily business of
+// kubelets and controllers, which is most of all events.
+func KeptEvent(kind, reason string) bool {
+	switch kind {
+	case "Pod", "DaemonSet", "ReplicaSet", "StatefulSet", "Job", "Deployment", "PodGroup", "Workload", "Node", "ReplicationController":
+	default:
+		return false
+	}
+	switch reason {
+	case "Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "ScalingReplicaSet", "SuccessfulAttachVolume", "BackOff", "Unhealthy", "Completed":
+		return false
+	}
+	return true
 }

@@ -1,0 +1,219 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Target is one cluster to read.
+type Target struct {
+	Name string
+	// Kubeconfig is a file, or several joined as KUBECONFIG joins them; empty
+	// means the default rules of kubectl.
+	Kubeconfig string
+	Context    string
+	InCluster  bool
+	// Timeout is the deadline for the whole cluster.
+	Timeout time.Duration
+	// Namespaces are the only ones that may be read; empty means all.
+	Namespaces []string
+}
+
+// client is a connection to one cluster.
+type client struct {
+	config  *rest.Config
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+	guard   *guard
+	secrets []string
+}
+
+// credentialsError is about who we are, not about the network.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string { return e.err.Error() }
+func (e *credentialsError) Unwrap() error { return e.err }
+
+// connect builds the client of a target; it sends nothing to the cluster, but
+// may run a credentials plugin, under the context's deadline.
+func connect(ctx context.Context, t Target) (*client, error) {
+	cfg, err := restConfig(t)
+	if err != nil {
+		return nil, &credentialsError{err}
+	}
+	if cfg.ExecProvider != nil {
+		if err := runPlugin(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	c := &client{config: cfg, guard: &guard{}}
+	for _, s := range []string{cfg.BearerToken, cfg.Password} {
+		if len(s) >= 4 {
+			c.secrets = append(c.secrets, s)
+		}
+	}
+	cfg.QPS, cfg.Burst = -1, -1 // the server says when it is too much; we do not slow ourselves down
+	cfg.WarningHandler = rest.NoWarnings{}
+	cfg.UserAgent = "gpu-audit (read-only)"
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		c.guard.next = next
+		return c.guard
+	})
+	typed := rest.CopyConfig(cfg)
+	typed.ContentType = "application/vnd.kubernetes.protobuf"
+	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	if c.typed, err = kubernetes.NewForConfig(typed); err != nil {
+		return nil, &credentialsError{err}
+	}
+	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
+		return nil, &credentialsError{err}
+	}
+	return c, nil
+}
+
+// restConfig reads the kubeconfig. Nothing is ever asked of a person, and an
+// empty server is refused: the library would fall back to localhost.
+func restConfig(t Target) (*rest.Config, error) {
+	if t.InCluster {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("in-cluster credentials: %w; run inside a pod with a service account, or name a kubeconfig", err)
+		}
+		return cfg, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if t.Kubeconfig != "" {
+		rules = &clientcmd.ClientConfigLoadingRules{Precedence: strings.Split(t.Kubeconfig, string(os.PathListSeparator))}
+		for _, file := range rules.Precedence {
+			if _, err := os.Stat(file); err != nil {
+				return nil, fmt.Errorf("kubeconfig %q: %w", file, errors.Unwrap(err))
+			}
+		}
+	}
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	name := t.Context
+	if name == "" {
+		name = raw.CurrentContext
+	}
+	if err := checkContext(raw, name); err != nil {
+		return nil, err
+	}
+	for _, user := range raw.AuthInfos {
+		if user.Exec != nil {
+			user.Exec.InteractiveMode = clientcmdapi.NeverExecInteractiveMode
+		}
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig context %q: %w", name, err)
+	}
+	return cfg, nil
+}
+
+func checkContext(raw *clientcmdapi.Config, name string) error {
+	var names []string
+	for n := range raw.Contexts {
+		names = append(names, n)
+	}
+	context := raw.Contexts[name]
+	switch {
+	case len(raw.Contexts) == 0:
+		return errors.New("no kubeconfig was found, or it has no contexts; name one with KUBECONFIG, or in the configuration")
+	case name == "":
+		return errors.New("the kubeconfig has no current context; choose one with kubectl config use-context, or name one")
+	case context == nil:
+		return fmt.Errorf("the kubeconfig has no context %q; it has %s", name, strings.Join(sortedStrings(names), ", "))
+	}
+	cluster := raw.Clusters[context.Cluster]
+	if cluster == nil || cluster.Server == "" {
+		return fmt.Errorf("kubeconfig context %q: its cluster %q has no server; an empty one would mean localhost and is refused", name, context.Cluster)
+	}
+	if _, err := url.Parse(cluster.Server); err != nil {
+		return fmt.Errorf("kubeconfig context %q: its server is no URL", name)
+	}
+	return nil
+}
+
+// guard is the transport of every request: it lets only reading through,
+// counts, and takes the server's time.
+type guard struct {
+	next     http.RoundTripper
+	requests atomic.Int64
+	mu       sync.Mutex
+	date     time.Time
+	skew     time.Duration
+}
+
+// RoundTrip sends GET and HEAD, and reviews of our own rights; all else is refused here.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	review := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !review {
+		return nil, fmt.Errorf("refused to send %s %s: this program only reads", r.Method, r.URL.Path)
+	}
+	g.requests.Add(1)
+	response, err := g.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if t, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		g.mu.Lock()
+		if g.date.IsZero() {
+			g.date, g.skew = t.UTC(), time.Since(t)
+		}
+		g.mu.Unlock()
+	}
+	return response, nil
+}
+
+// serverTime is the server's Date of the first answer; the local clock's where it had none.
+func (g *guard) serverTime() (time.Time, time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.date.IsZero() {
+		return time.Now().UTC().Truncate(time.Second), 0
+	}
+	return g.date, g.skew
+}
+
+// Contexts lists the contexts of a kubeconfig and the current one.
+func Contexts(kubeconfig string) (names []string, current string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if kubeconfig != "" {
+		rules.ExplicitPath = kubeconfig
+	}
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	for n := range raw.Contexts {
+		names = append(names, n)
+	}
+	return sortedStrings(names), raw.CurrentContext, nil
+}
+
+// redact takes our own secrets out of a message.
+func (c *client) redact(s string) string {
+	if c != nil {
+		for _, secret := range c.secrets {
+			s = strings.ReplaceAll(s, secret, "[redacted]")
+		}
+	}
+	return s
+}
