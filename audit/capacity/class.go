@@ -302,6 +302,12 @@ func (m *Model) Report(c *Class, priorities bool) report.Class {
 			addLost(lost, l, n.Name)
 		}
 	}
+	for _, name := range c.Shape.Requests.Names() {
+		if name != c.Resource && m.survey.IsView(name) {
+			out.NotModelled = append(out.NotModelled, name)
+		}
+	}
+	sort.Strings(out.NotModelled)
 	if len(units) > 1 {
 		out.NotModelled = append(out.NotModelled, "mixedUnits")
 		sort.Strings(out.NotModelled)

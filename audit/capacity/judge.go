@@ -165,7 +165,7 @@ func (n *node) fit(shape *inventory.Shape, name string) (int64, bool) {
 		return 0, false
 	}
 	free, stated := n.free[name]
-	if !stated && inventory.IsPlain(name) {
+	if !stated && (inventory.IsPlain(name) || n.survey.IsView(name)) {
 		return 0, false
 	}
 	return max(0, free-n.reserved[name]) / want, true

@@ -43,6 +43,7 @@ type node struct {
 	reserved inventory.Resources
 	// verdict of the whole node
 	notReady, silent, cordoned, rejecting bool
+	survey                                *device.Survey
 }
 
 // NewModel builds the model. Nominated pods reserve their node's resources.
@@ -57,7 +58,7 @@ func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model 
 	for _, n := range h.Nodes {
 		object := &corev1.Node{}
 		object.Name, object.Labels = n.Name, n.Labels
-		mn := &node{Node: n, object: object, taints: n.Taints, free: inventory.Resources{}, pods: -1, devices: map[string]int64{}, ports: n.Load.HostPorts,
+		mn := &node{Node: n, survey: s, object: object, taints: n.Taints, free: inventory.Resources{}, pods: -1, devices: map[string]int64{}, ports: n.Load.HostPorts,
 			notReady: n.Ready != inventory.Yes, silent: n.Silent && !h.AllSilent, cordoned: n.Cordoned, rejecting: n.Rejecting}
 		for name, amount := range n.Allocatable {
 			if name == string(corev1.ResourcePods) {
@@ -194,7 +195,7 @@ func (n *node) lacks(shape *inventory.Shape) []string {
 			continue
 		}
 		free, stated := n.free[name]
-		if !stated && inventory.IsPlain(name) {
+		if !stated && (inventory.IsPlain(name) || n.survey.IsView(name)) {
 			continue
 		}
 		if want > free {

@@ -126,7 +126,7 @@ func recreatedFinding(in *Input, g *recreation) report.Finding {
 
 // lostWords lists losses, those that somebody depends on first.
 func lostWords(in *Input, losses []snapshot.Loss) []string {
-	var first, rest []string
+	var first, second, rest []string
 	for _, l := range losses {
 		switch l.What {
 		case snapshot.LostLabel:
@@ -137,14 +137,14 @@ func lostWords(in *Input, losses []snapshot.Loss) []string {
 				rest = append(rest, word)
 			}
 		case snapshot.LostTaint:
-			first = append(first, "taint "+l.Value)
+			second = append(second, "taint "+l.Value)
 		case snapshot.LostCordon:
-			first = append(first, "its cordon (a node taken out of service is back in it)")
+			second = append(second, "its cordon (a node taken out of service is back in it)")
 		case snapshot.LostDevice:
-			first = append(first, fmt.Sprintf("%d %s (was %s)", parse(l.Value)-parse(l.Now), l.Key, l.Value))
+			second = append(second, fmt.Sprintf("%d %s (was %s)", parse(l.Value)-parse(l.Now), l.Key, l.Value))
 		}
 	}
-	return append(first, rest...)
+	return append(append(first, second...), rest...)
 }
 
 func repairCommand(l snapshot.Loss) []string {

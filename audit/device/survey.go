@@ -230,6 +230,10 @@ func (s *Survey) IsDevice(resource string) bool {
 	return false
 }
 
+// IsView is true for names that only another view of counted devices: a
+// device-sharing scheduler keeps their accounts, the nodes need not advertise them.
+func (s *Survey) IsView(resource string) bool { return s.in.Table.Row(resource).Role == View }
+
 // Free gives a node's free devices by resource; empty where pods were not seen.
 func (s *Survey) Free(node string) map[string]int64 {
 	out := map[string]int64{}

@@ -191,19 +191,33 @@ func (c *comparison) labels(n *health.Node, old snapshot.Node, base snapshot.Los
 			l := base
 			l.What, l.Key, l.Value, l.Absent = snapshot.LostLabel, key, had, true
 			put(l)
-		case has != had && c.LoadBearing(key):
+		case has != had && c.LoadBearing(key) && !c.restores(n.Name, key, has):
 			l := base
 			l.What, l.Key, l.Value, l.Now = snapshot.LostLabel, key, had, has
 			put(l)
+		case has != had && c.restores(n.Name, key, has):
 		case has != had:
 			c.result.Changes = append(c.result.Changes, Change{Node: n.Name, What: snapshot.LostLabel, Key: key, Old: had, New: has})
 		}
 	}
 	for key, has := range n.Labels {
+		if c.restores(n.Name, key, has) {
+			continue // back, as it was: the loss is resolved, and that is all
+		}
 		if _, had := old.Labels[key]; !had && !Volatile(key) && !ignored(key, c.Settings.Ignore.Labels) {
 			c.result.Changes = append(c.result.Changes, Change{Node: n.Name, What: snapshot.LostLabel, Key: key, New: has, Added: true})
 		}
 	}
+}
+
+// restores is true when a label gets back the value that it had lost.
+func (c *comparison) restores(node, key, value string) bool {
+	for _, l := range c.Previous.Losses {
+		if l.Node == node && l.What == snapshot.LostLabel && l.Key == key && l.Value == value {
+			return true
+		}
+	}
+	return false
 }
 
 // LoadBearing is true for keys that somebody selects nodes by. A host name

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -81,4 +82,22 @@ func (r Resources) Names() []string {
 	}
 	sort.Strings(out)
 	return out
+}
+
+// Written is an amount as people write it in files: "8", "500m", "64Gi".
+type Written string
+
+// UnmarshalJSON takes numbers too: YAML reads an unquoted 8 as one.
+func (w *Written) UnmarshalJSON(raw []byte) error {
+	*w = Written(strings.Trim(string(raw), `"`))
+	return nil
+}
+
+// Of gives the amount of a named resource, 0 for what is no quantity.
+func (w Written) Of(name string) int64 {
+	q, err := resource.ParseQuantity(string(w))
+	if err != nil {
+		return 0
+	}
+	return Amount(name, q)
 }

@@ -14,7 +14,7 @@ var (
 	scopes       = regexp.MustCompile(`insufficient quota to match these scopes: (\[.*)`)
 	mustSpecify  = regexp.MustCompile(`failed quota: ([^:\s]+): must specify ([^;]+)`)
 	koordinator  = regexp.MustCompile(`(?i)insufficient quotas?\b`)
-	koordName    = regexp.MustCompile(`quotaName(?:Topo)?: ?\[?([^\s,\]]+)`)
+	koordName    = regexp.MustCompile(`quotaName(?:Topo)?: ?(\[[^\]]*\]|[^\s,\]]+)`)
 	koordExceeds = regexp.MustCompile(`exceedDimensions: \[([^\]]*)\]`)
 	koordList    = regexp.MustCompile(`[Ii]nsufficient quotas \[\[?([^\]]*)\]`)
 	koordRuntime = regexp.MustCompile(`runtime: (?:map)?\[([^\]]*)\]`)
@@ -93,7 +93,10 @@ func quotaIn(reporter, text string) *report.Quota {
 		return q
 	case koordinator.MatchString(text) && (strings.Contains(text, "quotaName") || koordList.MatchString(text)):
 		if m := koordName.FindStringSubmatch(text); m != nil {
-			q.Name = m[1]
+			// A topology lists the quota after all its parents.
+			if path := strings.FieldsFunc(m[1], func(r rune) bool { return r == ' ' || r == ',' || r == '[' || r == ']' }); len(path) > 0 {
+				q.Name = path[len(path)-1]
+			}
 		}
 		for _, re := range []*regexp.Regexp{koordExceeds, koordList} {
 			if m := re.FindStringSubmatch(text); m != nil && q.Resource == "" {
