@@ -1,0 +1,40 @@
+# Everything that is run by hand or by CI. `make` lists the targets.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+export GOFLAGS ?= -buildvcs=false
+LINT_VERSION = v2.15.0
+TOOLS = $(CURDIR)/.tools
+
+help:
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
+
+build: ## build the program into ./bin/audit
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/audit ./cmd/audit
+
+test: control-plane ## everything: unit, golden, stories, race, real S3 server, real control plane
+	go test -race ./...
+	test/tools/versitygw/build.sh
+	go test -tags versitygw ./store/s3
+	cd test && go test ./...
+
+quick: ## what needs nothing installed
+	go test ./...
+
+lint: $(TOOLS)/golangci-lint ## format, vet, golangci-lint
+	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted: $$out"; exit 1; }
+	go vet ./...
+	cd test && go vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+$(TOOLS)/golangci-lint:
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+update-golden: ## write the golden files again; read the diff before committing it
+	UPDATE_GOLDEN=1 go test ./audit ./audit/... ./cmd/...
+
+control-plane: ## build etcd and the control plane for the tests (ten minutes the first time)
+	test/build.sh
+
+bench: ## speed and memory; docs/performance.md says how to read it
+	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
+
+.PHONY: help build test quick lint update-golden control-plane bench
