@@ -61,6 +61,9 @@ func Read(dir string, o Options) ([]*inventory.Cluster, time.Time, error) {
 			broken = append(broken, err)
 			continue
 		}
+		if !r.takenAt.IsZero() {
+			r.newest = r.takenAt
+		}
 		if o.Now.IsZero() && r.newest.After(now) {
 			now = r.newest
 		}

@@ -51,6 +51,16 @@ func (r *reader) extents(last bool) {
 
 func (r *reader) extent(k kind, named, last bool) {
 	c := r.cluster
+	if gaps := r.known[k.resource]; len(gaps) > 0 && !r.whole[k.resource] {
+		c.SetExtent(k.resource, inventory.NotSeen)
+		if len(r.scoped[k.resource]) > 0 {
+			c.SetExtent(k.resource, inventory.SeenSome)
+		}
+		if last {
+			c.Gaps = append(c.Gaps, gaps...)
+		}
+		return
+	}
 	switch {
 	case r.whole[k.resource]:
 		c.SetExtent(k.resource, inventory.SeenWhole)
@@ -86,6 +96,11 @@ func (r *reader) partial(k kind, last bool) {
 			c.SetExtent(k.resource, inventory.SeenWhole)
 			return
 		}
+	}
+	if listed := c.ListedNamespaces; len(listed) > 0 {
+		// Only these were asked for.
+		c.SetExtent(k.resource, inventory.SeenListed)
+		return
 	}
 	var missing []string
 	for _, n := range c.Namespaces {

@@ -28,6 +28,9 @@ type reader struct {
 	whole  map[inventory.Resource]bool
 	scoped map[inventory.Resource]map[string]bool
 	pods   map[string]bool // files that hold pods
+	// takenAt and known are from the marker of a dump that this program wrote.
+	takenAt time.Time
+	known   map[inventory.Resource][]inventory.Gap
 	loader
 }
 
@@ -155,6 +158,9 @@ func (r *reader) object(file string, s scope, o object, pods bool) error {
 		}
 		return r.discovery(o.raw)
 	}
+	if o.kind == "AuditDump" {
+		return r.made(o.raw)
+	}
 	k, ok := byKind(o.apiVersion, o.kind)
 	if !ok {
 		if o.kind == "" && !pods {
@@ -235,6 +241,33 @@ func (r *reader) discovery(raw json.RawMessage) error {
 		r.cluster.APIKinds = append(r.cluster.APIKinds, inventory.APIKind{Group: group, Version: version, Kind: res.Kind, Plural: res.Name, Namespaced: res.Namespaced})
 	}
 	r.cluster.SetExtent(inventory.Discovery, inventory.SeenWhole)
+	return nil
+}
+
+// made reads the marker of a dump that this program wrote: its time, that
+// managedFields were asked for, and what could not be read and why.
+func (r *reader) made(raw json.RawMessage) error {
+	var m struct {
+		CollectedAt   time.Time `json:"collectedAt"`
+		ManagedFields bool      `json:"managedFields"`
+		Namespaces    []string  `json:"namespaces"`
+		Gaps          []struct {
+			Resource, Namespace, Reason, Message string
+		} `json:"gaps"`
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	if m.ManagedFields {
+		r.cluster.Source = inventory.Live
+	}
+	r.takenAt = m.CollectedAt
+	r.cluster.ListedNamespaces = m.Namespaces
+	r.known = map[inventory.Resource][]inventory.Gap{}
+	for _, g := range m.Gaps {
+		gap := inventory.Gap{Resource: inventory.Resource(g.Resource), Namespace: g.Namespace, Reason: inventory.GapReason(g.Reason), Message: g.Message}
+		r.known[gap.Resource] = append(r.known[gap.Resource], gap)
+	}
 	return nil
 }
 

@@ -136,3 +136,19 @@ func LeaseOf(in *coordinationv1.Lease) *Lease {
 	}
 	return l
 }
+
+// KeptAnnotation is true for the annotations of any object that checks read:
+// those of device sharing, of queues and of pod groups. All others are never kept.
+func KeptAnnotation(key string) bool {
+	if keptNodeAnnotation(key) {
+		return true
+	}
+	for _, list := range [][]string{gangKeys, queueKeys, deviceTypeAnnotations} {
+		for _, k := range list {
+			if k == key {
+				return true
+			}
+		}
+	}
+	return key == "resource.kubernetes.io/extended-resource-claim"
+}
