@@ -3,7 +3,7 @@
 # versions and the toolchain. Prints the folder. Ten minutes cold, nothing warm.
 set -eu
 cd "$(dirname "$0")"
-key=$(cat go.mod tools.go | { cat; go version; } | sha256sum | cut -c1-16)
+key=$( { grep -E "k8s.io/kubernetes v|etcd/server/v3 v" go.mod; go version; } | sha256sum | cut -c1-16)
 dir="$PWD/.cache/controlplane-$key"
 if [ ! -d "$dir" ]; then
 	tmp=$(mktemp -d "$PWD/.cache.XXXXXX")

@@ -203,6 +203,7 @@ replace (
 )
 
 require (
+	gpuaudit v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
