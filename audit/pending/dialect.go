@@ -30,23 +30,39 @@ var reporters = []struct{ part, dialect string }{
 	{"scheduler-plugins", SchedulerPlugins}, {"coscheduling", SchedulerPlugins}, {"capacityscheduling", SchedulerPlugins},
 }
 
-// gangHistogram is a form that only Volcano and its forks write, whatever
-// those call themselves. Source of the form: volcano pkg/scheduler/api/job_info.go.
-var gangHistogram = regexp.MustCompile(`(?i)pod ?group is (?:not )?ready|tasks in gang (?:un)?schedulable|job is not ready|\d+ minAvailable|once minAvailable is satisfied|queue resource quota insufficient`)
+// minAvailable is a setting that only Volcano's histogram counts.
+var minAvailable = regexp.MustCompile(`(?i)\d minAvailable`)
 
-// forms tell a dialect from the text, for reporters that say nothing: schedulers
-// are renamed freely, and conditions have no reporter at all.
+// gangWords are of a form that only Volcano and its forks write, whatever those
+// call themselves. Source of the form: volcano pkg/scheduler/api/job_info.go.
+var gangWords = []string{"pod group is ready", "pod group is not ready", "podgroup is not ready", "podgroup is ready", "tasks in gang", "job is not ready",
+	"once minavailable is satisfied", "queue resource quota insufficient"}
+
+// forms tell a dialect from words of its text (in lower case, any of them), for
+// reporters that say nothing: schedulers are renamed freely, and conditions
+// have no reporter at all.
 var forms = []struct {
-	form    *regexp.Regexp
 	dialect string
+	words   []string
 }{
-	{regexp.MustCompile(`(?i)insufficient quotas\b|quotaNameTopo|^gang(?:group)? ".*" gets rejected|gangName: |gang child pod`), Koordinator},
-	{regexp.MustCompile(`(?i)does not fit in queue '|is pending for the requested resources|placeholder allocation`), YuniKorn},
-	{regexp.MustCompile(`(?i)PodSchedulingErrors|no nodes with enough resources were found|resources were (?:not )?found for|-pool has|is over quota\. Workload requested|quota has reached the allowable limit`), KAI},
-	{regexp.MustCompile(`NodeUnfitPod|no available node, |\bCard[A-Z]\w+|(?i)card insufficient|node unregistered|NodeInsufficientDevice`), HAMi},
-	{regexp.MustCompile(`(?i)couldn't assign flavors|in flavor \S+|ClusterQueue|LocalQueue`), Kueue},
-	{regexp.MustCompile(`(?i)sibling pods|elasticquota .* is more than|total elasticquota|pgName: |podgroup \S+ gets rejected|optimistic rejection|coscheduling`), SchedulerPlugins},
-	{regexp.MustCompile(`(?i)nodes? (?:is|are) available|no nodes available to schedule|fit failure summary on nodes`), KubeScheduler},
+	{Koordinator, []string{"insufficient quotas", "quotanametopo", "gets rejected due to member pod", "gangname: ", "gang child pod"}},
+	{YuniKorn, []string{"does not fit in queue '", "is pending for the requested resources", "placeholder allocation"}},
+	{KAI, []string{"podschedulingerrors", "no nodes with enough resources were found", "resources were not found for", "resources were found for", "-pool has",
+		"is over quota. workload requested", "quota has reached the allowable limit"}},
+	{HAMi, []string{"nodeunfitpod", "no available node, ", "card insufficient", "cardinsufficient", "cardtypemismatch", "carduuidmismatch", "cardtimeslicing",
+		"cardcomputeunits", "cardnot", "cardreused", "allocatedcards", "node unregistered", "nodeinsufficientdevice", "resourcequotanotfit", "exclusivedevice"}},
+	{Kueue, []string{"couldn't assign flavors", " in flavor ", "clusterqueue", "localqueue"}},
+	{SchedulerPlugins, []string{"sibling pods", "because elasticquota ", "total elasticquota", "pgname: ", "podgroup ", "optimistic rejection", "coscheduling"}},
+	{KubeScheduler, []string{"nodes are available", "node is available", "nodes available", "no nodes available to schedule", "fit failure summary on nodes"}},
+}
+
+func anyOf(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // dialect chooses by who reported; the text's form decides where the reporter
@@ -57,7 +73,8 @@ func dialect(reporter, reason, text string) string {
 	if IsAutoscaler(name) {
 		return Autoscaler
 	}
-	if gangHistogram.MatchString(text) {
+	lower := strings.ToLower(text)
+	if anyOf(lower, gangWords) || (strings.Contains(lower, " minavailable") && minAvailable.MatchString(text)) {
 		return Volcano
 	}
 	for _, r := range reporters {
@@ -75,7 +92,7 @@ func dialect(reporter, reason, text string) string {
 		return Autoscaler
 	}
 	for _, f := range forms {
-		if f.form.MatchString(text) {
+		if anyOf(lower, f.words) {
 			return f.dialect
 		}
 	}

@@ -50,7 +50,7 @@ func parseKAI(r *Reading, text string) {
 
 var (
 	hamiNodes = regexp.MustCompile(`^no available node, (?:\d+ )?(?:nodes? )?(?:do not meet|does not meet)`)
-	hamiCode  = regexp.MustCompile(`^(?:\d+ nodes? )?(?:\d+/\d+ )?([A-Z][A-Za-z]{2,63})(?:\([^)]*\))?$`)
+	hamiCode  = regexp.MustCompile(`^(?:nodes? )?(?:\d+/\d+ )?([A-Z][A-Za-z]{2,63})(?:\([^)]*\))?$`)
 )
 
 // parseHAMi reads the filter's own events ("2 nodes CardInsufficientMemory(a,b)")

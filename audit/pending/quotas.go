@@ -121,8 +121,14 @@ var (
 	queueLacks   = regexp.MustCompile(`(?i)queue resource quota insufficient:? ?(?:insufficient )?([a-z0-9][\w.-]*(?:/[\w.-]+)?)?`)
 )
 
+// quotaWords are what every message about a quota holds one of, in lower case.
+var quotaWords = []string{"quota", "overused", "queue", "borrowing limit", "maximum capacity"}
+
 // quotaIn finds a quota in a scheduler's message; nil when it names none.
 func quotaIn(reporter, text string) *report.Quota {
+	if !anyOf(strings.ToLower(text), quotaWords) {
+		return nil
+	}
 	q := &report.Quota{Source: "scheduler", Mode: "exhausted", Reporter: reporter}
 	for _, read := range []func(*report.Quota, string) bool{yunikornQuota, koordinatorQuota, elasticQuotaIn, kaiQuota, kueueQuota, volcanoQuota} {
 		if read(q, text) {
@@ -217,11 +223,14 @@ func koordinatorQuota(q *report.Quota, text string) bool {
 
 // elasticQuotaIn reads the capacity scheduling of scheduler-plugins.
 func elasticQuotaIn(q *report.Quota, text string) bool {
-	if m := elasticQuota.FindStringSubmatch(text); m != nil {
-		q.Name = m[1]
-		return true
+	if elasticTotal.MatchString(text) {
+		return true // of all quotas together: none is to be named
 	}
-	return elasticTotal.MatchString(text)
+	m := elasticQuota.FindStringSubmatch(text)
+	if m != nil {
+		q.Name = m[1]
+	}
+	return m != nil
 }
 
 func kaiQuota(q *report.Quota, text string) bool {
@@ -277,16 +286,12 @@ func maximum(item string) string {
 }
 
 func volcanoQuota(q *report.Quota, text string) bool {
+	if m := queueName.FindStringSubmatch(text); m != nil && !strings.EqualFold(m[1], "resource") {
+		q.Name = m[1]
+	}
 	if m := queueLacks.FindStringSubmatch(text); m != nil {
 		q.Resource = m[1]
-		if n := queueName.FindStringSubmatch(text); n != nil {
-			q.Name = n[1]
-		}
 		return true
 	}
-	if m := queueName.FindStringSubmatch(text); m != nil {
-		q.Name = m[1]
-		return true
-	}
-	return false
+	return q.Name != ""
 }

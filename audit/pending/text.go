@@ -33,7 +33,7 @@ const (
 // Bounds on what is read of one message; schedulers' messages are far shorter
 // (an event's note has 1 KiB, a condition's message 32 KiB).
 const (
-	maxText    = 16 << 10
+	maxText    = 8 << 10
 	maxReasons = 32
 )
 
@@ -59,7 +59,10 @@ type Reading struct {
 }
 
 // NodeCount is how many of all nodes a scheduler found fit.
-type NodeCount struct{ Fit, All int }
+type NodeCount struct {
+	Fit int `json:"fit"`
+	All int `json:"all"`
+}
 
 // Group is a pod group: how many members have to go together, and how many
 // there are in each state, as the scheduler names the states.
