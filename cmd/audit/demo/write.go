@@ -67,3 +67,17 @@ func writeList(file string, items any) error {
 	}
 	return nil
 }
+
+// Objects are the objects of one cluster on one day, for tests that put them
+// on a real API server.
+type Objects struct {
+	Nodes  []corev1.Node
+	Pods   []corev1.Pod
+	Events []corev1.Event
+}
+
+// ClusterC gives the hosted virtual cluster's objects on a day.
+func ClusterC(day int) Objects {
+	s := clusterC(At(day), day)
+	return Objects{Nodes: s.nodes, Pods: s.pods, Events: s.events}
+}
