@@ -1,9 +1,7 @@
 package pending
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gpuaudit/audit/inventory"
@@ -30,22 +28,33 @@ type Simulator interface {
 	Judge(shape *inventory.Shape, target string) Simulation
 }
 
-// Context is what surrounds the pods of a cluster.
+// Context is what surrounds the pods of a cluster. It is not for use by
+// several goroutines at once.
 type Context struct {
 	Cluster   *inventory.Cluster
 	Simulator Simulator // nil when nodes were not seen
 	Now       time.Time
-	// Fresh is how long an event speaks about the present.
+	// Fresh is how long an event speaks about the present; 0 for ever.
 	Fresh time.Duration
 
-	events map[string][]*inventory.Event // by namespace/name of a pod
-	queued map[string]*quota.Item        // by kind/namespace/name
-	groups map[string]string             // PodGroup namespace/name -> phase
+	events   map[string][]*inventory.Event // by namespace/name of a pod
+	queued   map[string]*quota.Item        // by kind/namespace/name
+	groups   map[string]string             // PodGroup namespace/name -> phase
+	readings map[said]Reading              // the pods of a job say the same
+	judged   map[judgment]Simulation       // and have the same shape
 }
+
+type said struct{ reporter, reason, message string }
+
+type judgment struct{ shape, target string }
+
+// remembered bounds the readings and judgments kept.
+const remembered = 4096
 
 // NewContext indexes a cluster's events and queues.
 func NewContext(c *inventory.Cluster, s Simulator, now time.Time, fresh time.Duration) *Context {
-	ctx := &Context{Cluster: c, Simulator: s, Now: now, Fresh: fresh, events: map[string][]*inventory.Event{}, queued: map[string]*quota.Item{}, groups: map[string]string{}}
+	ctx := &Context{Cluster: c, Simulator: s, Now: now, Fresh: fresh, events: map[string][]*inventory.Event{}, queued: map[string]*quota.Item{}, groups: map[string]string{},
+		readings: map[said]Reading{}, judged: map[judgment]Simulation{}}
 	for _, e := range c.Events {
 		if e.Kind == "Pod" {
 			key := e.RefNamespace + "/" + e.Name
@@ -65,37 +74,79 @@ func NewContext(c *inventory.Cluster, s Simulator, now time.Time, fresh time.Dur
 	return ctx
 }
 
+// read parses a message, or gives the earlier reading of the same words.
+func (ctx *Context) read(reporter, reason, message string) Reading {
+	key := said{reporter, reason, cut(message)}
+	if r, ok := ctx.readings[key]; ok {
+		return r
+	}
+	r := Parse(reporter, reason, key.message)
+	if len(ctx.readings) < remembered {
+		ctx.readings[key] = r
+	}
+	return r
+}
+
+// judge simulates the pod over the nodes; a zero Simulation concludes nothing.
+func (ctx *Context) judge(p *inventory.Pod, target string) Simulation {
+	if ctx.Simulator == nil || p.Shape == nil {
+		return Simulation{}
+	}
+	key := judgment{p.Shape.Key(), target}
+	if s, ok := ctx.judged[key]; ok && key.shape != "" {
+		return s
+	}
+	s := ctx.Simulator.Judge(p.Shape, target)
+	if len(ctx.judged) < remembered {
+		ctx.judged[key] = s
+	}
+	return s
+}
+
 // Explain says why a Pending pod does not run.
 func (ctx *Context) Explain(p *inventory.Pod) report.Pending {
 	v := report.Pending{
-		Namespace: p.Namespace, Name: p.Name, UID: p.UID, SchedulerName: p.SchedulerName, Requests: p.Shape.Requests.Quantities(),
-		Bound: p.Node != "", Owner: p.Owner.String(), Gates: p.Gates, Since: pointer(p.Created),
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, SchedulerName: p.SchedulerName,
+		Bound: p.Node != "", Owner: p.Owner.String(), Gates: p.Gates, Since: since(p),
+	}
+	if p.Shape != nil {
+		v.Requests = p.Shape.Requests.Quantities()
 	}
 	v.TargetNode = firstOf(p.Node, p.Nominated, p.TargetNode)
-	words := ctx.listen(p, &v)
-	v.Cause = ctx.cause(p, words, &v)
-	for _, r := range words.readings {
-		for _, reason := range r.Reasons {
-			if len(v.Reasons) < 16 && !slices.Contains(v.Reasons, reason) {
-				v.Reasons = append(v.Reasons, reason)
-			}
+	w := ctx.listen(p, &v)
+	v.Cause = ctx.cause(p, w, &v)
+	for _, r := range w.readings {
+		addReasons(&v, r.Reasons...)
+	}
+	addReasons(&v, w.node...)
+	for _, c := range p.Waiting {
+		if v.Bound && c.Reason != "" {
+			addReasons(&v, c.Reason)
 		}
 	}
 	if v.Cause != Quota {
 		v.Quota = nil
 	}
-	for _, c := range p.Waiting {
-		if c.Reason != "" && v.Bound && !slices.Contains(v.Reasons, c.Reason) {
-			v.Reasons = append(v.Reasons, c.Reason)
-		}
-	}
 	return v
 }
 
-func pointer(t time.Time) *time.Time {
-	if t.IsZero() {
+// maxShown bounds the reasons of one pod in a report.
+const maxShown = 16
+
+func addReasons(v *report.Pending, reasons ...string) {
+	for _, r := range reasons {
+		if len(v.Reasons) < maxShown && !slices.Contains(v.Reasons, r) {
+			v.Reasons = append(v.Reasons, r)
+		}
+	}
+}
+
+// since is when the pod was created: it has waited all its life.
+func since(p *inventory.Pod) *time.Time {
+	if p.Created.IsZero() {
 		return nil
 	}
+	t := p.Created
 	return &t
 }
 
@@ -103,233 +154,6 @@ func firstOf(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v
-		}
-	}
-	return ""
-}
-
-// words are what was said about a pod by those who place it.
-type words struct {
-	readings []Reading
-	observed bool
-}
-
-func (w *words) has(cause string) bool {
-	for i := range w.readings {
-		if w.readings[i].Has(cause) {
-			return true
-		}
-	}
-	return false
-}
-
-// listen collects the PodScheduled condition, which is the authority, and the
-// events, which add who reported, how often and since when.
-func (ctx *Context) listen(p *inventory.Pod, v *report.Pending) words {
-	var w words
-	var newest *inventory.Event
-	var events []*inventory.Event
-	for _, e := range ctx.events[p.Ref()] {
-		if e.RefUID != "" && p.UID != "" && e.RefUID != p.UID {
-			continue // about an earlier pod of the same name
-		}
-		if IsAutoscaler(e.Reporter) {
-			v.Opinions = append(v.Opinions, fmt.Sprintf("%s: %s", e.Reporter, e.Message))
-			continue
-		}
-		if !placesPods(e) {
-			continue
-		}
-		events = append(events, e)
-		v.Attempts += e.Count
-		if newest == nil || e.Last.After(newest.Last) {
-			newest = e
-		}
-	}
-	if newest != nil {
-		v.ReportedBy = newest.Reporter
-		w.observed = true
-	}
-	if s := p.Scheduled; s != nil && s.Status != "True" {
-		w.observed = true
-		v.Message = s.Message
-		reporter := ""
-		if newest != nil {
-			reporter = newest.Reporter
-		}
-		if s.Message != "" || s.Reason != "" {
-			w.readings = append(w.readings, Parse(reporter, s.Reason, s.Message))
-		}
-	}
-	for _, e := range events {
-		fresh := ctx.Fresh <= 0 || ctx.Now.Sub(e.Last) <= ctx.Fresh
-		// Without a condition an old event is still the last that was said.
-		if fresh || p.Scheduled == nil || p.Node != "" {
-			w.readings = append(w.readings, Parse(e.Reporter, e.Reason, e.Message))
-		}
-	}
-	if v.Message == "" && newest != nil {
-		v.Message = newest.Message
-	}
-	return w
-}
-
-// placesPods is true for events of schedulers and queues. Any type and reason
-// counts; what kubelets and controllers say about pods does not.
-func placesPods(e *inventory.Event) bool {
-	name := strings.ToLower(e.Reporter)
-	switch {
-	case name == "kubelet", strings.HasPrefix(name, "kubelet"), strings.HasSuffix(name, "-controller"), strings.HasSuffix(name, "_controller"),
-		strings.Contains(name, "descheduler"), strings.Contains(name, "multus"), strings.Contains(name, "kubeflow"), strings.Contains(name, "istio"), strings.Contains(name, "node-problem"):
-		return false
-	case name == "kube-controller-manager", name == "taint-manager", name == "attachdetach-controller":
-		return false
-	}
-	switch e.Reason {
-	case "Scheduled", "Pulling", "Pulled", "Created", "Started", "Killing", "FailedMount", "FailedAttachVolume", "BackOff", "Failed", "SuccessfulAttachVolume", "TaintManagerEviction", "Evicted", "NodeNotReady", "TriggeredScaleUp", "NotTriggerScaleUp", "Nominated":
-		return false
-	}
-	return true
-}
-
-// cause chooses one, by the precedence that the contract sets.
-func (ctx *Context) cause(p *inventory.Pod, w words, v *report.Pending) string {
-	if p.Deletion != nil || w.has(Terminating) {
-		return Terminating
-	}
-	queueGates, foreign := gates(p.Gates)
-	if len(foreign) > 0 {
-		return Gated
-	}
-	if item := ctx.item(p); item != nil {
-		q := item.Quota
-		v.Quota, v.Message = &q, firstOf(item.Message, v.Message)
-		return Quota
-	}
-	for i := range w.readings {
-		if w.readings[i].Has(Quota) {
-			v.Quota = w.readings[i].Quota
-			if v.Quota != nil && v.Quota.Reporter == "" && v.Quota.Source == "scheduler" {
-				q := *v.Quota
-				q.Reporter = v.ReportedBy
-				v.Quota = &q
-			}
-			return Quota
-		}
-	}
-	if len(queueGates) > 0 {
-		return Queue
-	}
-	if w.has(Gated) {
-		return Gated
-	}
-	if p.Node != "" {
-		return boundCause(ctx, p)
-	}
-	if p.Nominated != "" {
-		return Preempting
-	}
-	return ctx.placement(p, w, v)
-}
-
-// gates tells a queue's own gates from others.
-func gates(names []string) (queues, foreign []string) {
-	for _, g := range names {
-		switch {
-		case strings.HasPrefix(g, "kueue.x-k8s.io/"), strings.HasPrefix(g, "scheduling.volcano.sh/"), strings.Contains(g, "queue-admission"):
-			queues = append(queues, g)
-		default:
-			foreign = append(foreign, g)
-		}
-	}
-	return queues, foreign
-}
-
-// item finds a queue's word about the pod's workload, owner or pod group.
-func (ctx *Context) item(p *inventory.Pod) *quota.Item {
-	for _, key := range []string{
-		p.Owner.Kind + "/" + p.Namespace + "/" + p.Owner.Name,
-		"PodGroup/" + p.Namespace + "/" + p.Gang,
-		"Workload/" + p.Namespace + "/" + p.Gang,
-		"Pod/" + p.Namespace + "/" + p.Name,
-	} {
-		if i := ctx.queued[key]; i != nil {
-			return i
-		}
-	}
-	return nil
-}
-
-// boundCause is about a pod that a node has and that does not start.
-func boundCause(ctx *Context, p *inventory.Pod) string {
-	for _, e := range ctx.events[p.Ref()] {
-		if (e.RefUID == "" || p.UID == "" || e.RefUID == p.UID) && (e.Reason == "FailedMount" || e.Reason == "FailedAttachVolume") {
-			return Volume
-		}
-	}
-	if p.StartTime == nil && !p.HasContainerStatuses && !p.HasInitStatuses {
-		return Unobserved
-	}
-	return Unclassified
-}
-
-// placement is about a pod that no node has: our own simulation decides what
-// the counts in messages cannot.
-func (ctx *Context) placement(p *inventory.Pod, w words, v *report.Pending) string {
-	var sim Simulation
-	if ctx.Simulator != nil {
-		sim = ctx.Simulator.Judge(p.Shape, p.TargetNode)
-	}
-	if sim.Nodes > 0 {
-		switch {
-		case sim.Missing != "":
-			return DeviceMissing
-		case sim.Matching == 0:
-			return Selector
-		case sim.Open == 0:
-			return Taint
-		}
-	}
-	if cause := ctx.remaining(w, sim); cause != "" {
-		return cause
-	}
-	if phase, ok := ctx.groups[p.Namespace+"/"+p.Gang]; ok && p.Gang != "" && !w.observed {
-		if phase == "Pending" || phase == "" {
-			return Queue
-		}
-		return Gang
-	}
-	if !w.observed {
-		if p.NativeGang {
-			return Gang // upstream gang scheduling holds such pods before the queue and says nothing
-		}
-		return Unobserved
-	}
-	if v.Message == "" && sim.Lacking {
-		return Capacity
-	}
-	return Unclassified
-}
-
-// remaining picks, among the reasons that were given, the one that holds on
-// nodes which match and are open: others are noise of other nodes.
-func (ctx *Context) remaining(w words, sim Simulation) string {
-	if sim.Nodes > 0 && sim.Lacking && w.has(Capacity) {
-		return Capacity
-	}
-	if sim.Nodes > 0 && sim.Ports && w.has(Ports) {
-		return Ports
-	}
-	for _, cause := range []string{Volume, Topology, Ports, Capacity, Gang} {
-		if w.has(cause) {
-			return cause
-		}
-	}
-	if sim.Nodes == 0 {
-		for _, cause := range []string{Taint, Selector} {
-			if w.has(cause) {
-				return cause
-			}
 		}
 	}
 	return ""
