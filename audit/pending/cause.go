@@ -30,7 +30,7 @@ var phrases = []struct {
 		"waiting on permit", "at plugin coscheduling", "rejected by \"coscheduling\"", "undetermined", "pgname"}},
 	{DeviceMissing, []string{"node unregistered", "device class", "deviceclass", "node is not a gpu node", "no gpu nodes"}},
 	{Capacity, []string{"insufficient", "too many pods", "pod number exceeded", "cannot allocate all claims", "resourceclaim in use", "podexceedsfreecpu", "podfitsresources", "not enough resource", "notenoughresource",
-		"enough resources", "resource fit failed", "exceed the capacity", "exceeds the capacity", "exceed threshold", "no nodes available to schedule", "no node fits",
+		"enough resources", "resource fit failed", "exceed the capacity", "exceeds the capacity", "exceed threshold", "no nodes available to schedule", "no node fits", "no free", "not enough", "no enough",
 		"no available node", "nodeunfitpod", "no fit", "cardtimeslicing", "cardcomputeunits", "cardnot", "cardreused", "allocatedcards", "device requirements", "exclusivedevice", "nodeinsufficientdevice", "requested resources become available", "no resources"}},
 }
 

@@ -37,7 +37,7 @@ type Context struct {
 	// Fresh is how long an event speaks about the present; 0 for ever.
 	Fresh time.Duration
 
-	events   map[string][]*inventory.Event // by namespace/name of a pod
+	events   map[string][]*inventory.Event // by kind/namespace/name of a Pod or PodGroup
 	queued   map[string]*quota.Item        // by kind/namespace/name
 	groups   map[string]string             // PodGroup namespace/name -> phase
 	readings map[said]Reading              // the pods of a job say the same
@@ -56,8 +56,8 @@ func NewContext(c *inventory.Cluster, s Simulator, now time.Time, fresh time.Dur
 	ctx := &Context{Cluster: c, Simulator: s, Now: now, Fresh: fresh, events: map[string][]*inventory.Event{}, queued: map[string]*quota.Item{}, groups: map[string]string{},
 		readings: map[said]Reading{}, judged: map[judgment]Simulation{}}
 	for _, e := range c.Events {
-		if e.Kind == "Pod" {
-			key := e.RefNamespace + "/" + e.Name
+		if e.Kind == "Pod" || e.Kind == "PodGroup" {
+			key := e.Kind + "/" + e.RefNamespace + "/" + e.Name
 			ctx.events[key] = append(ctx.events[key], e)
 		}
 	}

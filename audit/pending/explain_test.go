@@ -82,6 +82,10 @@ func last(d time.Duration) func(*inventory.Event) {
 	return func(e *inventory.Event) { e.Last = ago(d) }
 }
 
+func about(kind, name string) func(*inventory.Event) {
+	return func(e *inventory.Event) { e.Kind, e.Name, e.RefUID = kind, name, "" }
+}
+
 const (
 	gpus   = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 	taints = "0/3 nodes are available: 3 node(s) had untolerated taint {team: a}."
@@ -204,6 +208,16 @@ func TestSilence(t *testing.T) {
 		{what: "a native gang is silent by design", pod: pod(func(p *inventory.Pod) { p.NativeGang, p.Gang = true, "g" }), sim: full, want: Gang},
 		{what: "its pod group waits in the queue", pod: pod(gang("g")), sim: full, change: podGroup("Pending"), want: Queue},
 		{what: "its pod group is past the queue", pod: pod(gang("g")), sim: full, change: podGroup("Inqueue"), want: Gang},
+		{what: "its pod group waits in the queue, and the scheduler tells why the pod does", pod: pod(gang("g"), says("Unschedulable", gpus)), sim: full, change: podGroup("Pending"), want: Capacity},
+		{what: "its pod group's events tell", pod: pod(gang("g")), sim: full, change: podGroup("Inqueue"), want: Capacity,
+			events: []*inventory.Event{event("volcano", "Unschedulable", "1/4 tasks in gang unschedulable: pod group is not ready, 4 Pending, 4 minAvailable; Pending: 1 Unschedulable", about("PodGroup", "g"))},
+			check: func(t *testing.T, p report.Pending) {
+				if !strings.HasPrefix(p.Message, "1/4 tasks") || p.Attempts != 0 {
+					t.Errorf("message %q, %d attempts", p.Message, p.Attempts)
+				}
+			}},
+		{what: "another pod group's do not", pod: pod(gang("g")), sim: full, change: podGroup("Inqueue"), want: Gang,
+			events: []*inventory.Event{event("volcano", "Unschedulable", "queue resource quota insufficient", about("PodGroup", "h"))}},
 		{what: "its job is suspended", pod: pod(func(p *inventory.Pod) { p.Owner = inventory.Owner{Kind: "Job", Name: "j"} }), sim: full, want: Queue,
 			change: func(c *inventory.Cluster) {
 				c.Workloads = []*inventory.Workload{{Kind: "Job", Namespace: "prod", Name: "j", Suspended: true}}
@@ -297,7 +311,7 @@ func TestDaemonPods(t *testing.T) {
 			}},
 		{what: "also without our own simulation", pod: pod(target("node-a"), says("Unschedulable", ports)), want: Ports},
 		{what: "its node is tainted", pod: pod(target("node-a"), says("Unschedulable", "0/3 nodes are available: 1 node(s) had untolerated taint {team: a}, 2 node(s) didn't match Pod's node affinity/selector.")), want: Taint},
-		{what: "its node is gone", pod: pod(target("node-z"), says("Unschedulable", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")),
+		{what: "its node is gone, whatever the last message said", pod: pod(target("node-z"), says("Unschedulable", ports)),
 			sim: &fixed{}, change: nodes("node-a", "node-b"), want: Selector},
 	})
 }

@@ -89,7 +89,7 @@ func TestHugeMessages(t *testing.T) {
 		repeat("1 Insufficient nvidia.com/gpu, "), repeat("with reason \""), repeat("due to: "), repeat("exceeded quota: q, requested: "),
 		"0/1 nodes are available: " + repeat("1 node(s) had taint {"), "exceeded quota: q, requested: " + repeat("a=1,"), repeat("quota "), repeat("\xff"),
 	} {
-		for _, reporter := range []string{"", "volcano", "kai-scheduler", "hami-scheduler", "kueue", "koord-scheduler", "yunikorn", "default-scheduler"} {
+		for _, reporter := range []string{"", "volcano", "kai-scheduler", "kueue"} {
 			start := time.Now()
 			bounded(t, Parse(reporter, "FailedScheduling", message))
 			ParseFailedCreate(message)

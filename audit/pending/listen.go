@@ -79,11 +79,18 @@ func (ctx *Context) listen(p *inventory.Pod, v *report.Pending) words {
 			v.Message = cut(events[0].Message)
 		}
 	}
+	if p.Gang != "" && p.Node == "" {
+		// Last of all what is said of its whole pod group.
+		group := slices.Clone(ctx.events["PodGroup/"+p.Namespace+"/"+p.Gang])
+		slices.SortStableFunc(group, newestFirst)
+		events = append(events, group...)
+	}
 	for _, e := range events {
 		r := ctx.read(e.Reporter, e.Reason, e.Message)
 		w.deleting = w.deleting || r.Has(Terminating)
 		if !w.explained() && ctx.speaksNow(e, p) {
 			w.readings = append(w.readings, r)
+			v.Message = firstOf(v.Message, cut(e.Message))
 		}
 	}
 	return w
@@ -93,7 +100,7 @@ func (ctx *Context) listen(p *inventory.Pod, v *report.Pending) words {
 // the others: autoscalers' as opinions, the node's as its reasons.
 func (ctx *Context) eventsOf(p *inventory.Pod, v *report.Pending, w *words) []*inventory.Event {
 	var out, node []*inventory.Event
-	for _, e := range ctx.events[p.Ref()] {
+	for _, e := range ctx.events["Pod/"+p.Ref()] {
 		switch {
 		case e.RefUID != "" && p.UID != "" && e.RefUID != p.UID:
 			continue // about an earlier pod of the same name

@@ -16,7 +16,7 @@ func parseYuniKorn(r *Reading, reason, text string) {
 		return
 	}
 	parseNested(r, text)
-	if len(r.Causes) == 0 && text != "" {
+	if len(r.Causes) == 0 && text != "" && !anyOf(lower, []string{"rejected", "not exist", "not running"}) {
 		r.add(Capacity) // it looked at nodes and took none
 	}
 }

@@ -13,7 +13,7 @@ import (
 func NodeReasons(p *inventory.Pod, events []*inventory.Event, now time.Time, seconds int64) (reasons []string, fresh bool) {
 	var newest *inventory.Event
 	for _, e := range events {
-		if e.Kind != "Pod" || e.RefNamespace != p.Namespace || e.Name != p.Name || (e.RefUID != "" && p.UID != "" && e.RefUID != p.UID) || e.Reason != "FailedScheduling" {
+		if e.Kind != "Pod" || e.RefNamespace != p.Namespace || e.Name != p.Name || (e.RefUID != "" && p.UID != "" && e.RefUID != p.UID) || e.Reason != "FailedScheduling" || IsAutoscaler(e.Reporter) {
 			continue
 		}
 		if newest == nil || e.Last.After(newest.Last) {

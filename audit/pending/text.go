@@ -141,10 +141,8 @@ func Parse(reporter, reason, message string) Reading {
 		parseKueue(&r, text)
 	case Koordinator, SchedulerPlugins:
 		parseNested(&r, text)
-	case KubeScheduler:
-		parseNodes(&r, text)
 	default:
-		parseUnknown(&r, text)
+		parsePlain(&r, text)
 	}
 	settle(&r, reporter, reason, text)
 	return r
@@ -157,18 +155,14 @@ func (r *Reading) reasonOnly(text string) {
 	}
 }
 
-// parseUnknown reads a text of no known dialect: its reasons where it lists
-// some, else the whole text as one.
-func parseUnknown(r *Reading, text string) {
+// parsePlain reads a text of kube-scheduler or of no known dialect: its reasons
+// where it lists some, else the whole text as one.
+func parsePlain(r *Reading, text string) {
 	if nodesPrefix.MatchString(text) || oldPrefix.MatchString(text) {
 		parseNodes(r, text)
 		return
 	}
-	r.reasonOnly(text)
-	r.add(causeOf(text))
-	if name := lackingResource(text); name != "" {
-		r.Lacking = append(r.Lacking, name)
-	}
+	r.reason(trailing.ReplaceAllString(text, ""))
 }
 
 // settle applies what holds in every dialect: a quota's words win, also those

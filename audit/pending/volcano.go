@@ -29,13 +29,15 @@ func parseVolcano(r *Reading, reason, text string) {
 	if at := pendingTail.FindStringIndex(body); at != nil {
 		body, tasks = body[:at[0]], body[at[1]:]
 	}
-	r.Group = histogram(body)
+	lower := strings.ToLower(text)
+	if anyOf(lower, gangWords) || strings.Contains(lower, "minavailable") {
+		r.Group = histogram(body)
+	}
 	parseTasks(r, tasks, len(nodes.Causes) > 0)
 	r.merge(nodes)
 	if r.Group == nil && tasks == "" {
 		parseNodes(r, body)
 	}
-	lower := strings.ToLower(text)
 	switch {
 	case reason == "Schedulable", strings.Contains(lower, "minavailable is satisfied"), strings.Contains(lower, "possibly be assigned"):
 		r.only(Gang)
