@@ -30,11 +30,11 @@ func TestRealScheduler(t *testing.T) {
 		cordon bool
 		size   corev1.ResourceList
 	}{
-		{map[string]string{"env": "prod"}, nil, false, size("8", "64", "110")},                                                           // 4 replicas
-		{map[string]string{"env": "prod"}, nil, false, size("7", "20", "110")},                                                           // 2 by cpu
-		{map[string]string{"env": "prod"}, nil, false, size("8", "64", "1")},                                                             // 1 by pod slots
-		{map[string]string{"env": "test"}, nil, false, size("8", "64", "110")},                                                           // other label
-		{nil, nil, false, size("8", "64", "110")},                                                                                        // no label
+		{map[string]string{"env": "prod"}, nil, false, size("8", "64", "110")},                                                             // 4 replicas
+		{map[string]string{"env": "prod"}, nil, false, size("7", "20", "110")},                                                             // 2 by cpu
+		{map[string]string{"env": "prod"}, nil, false, size("8", "64", "1")},                                                               // 1 by pod slots
+		{map[string]string{"env": "test"}, nil, false, size("8", "64", "110")},                                                             // other label
+		{nil, nil, false, size("8", "64", "110")},                                                                                          // no label
 		{map[string]string{"env": "prod"}, []corev1.Taint{{Key: "team", Value: "a", Effect: "NoSchedule"}}, false, size("8", "64", "110")}, // tainted
 		{map[string]string{"env": "prod"}, []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: "NoSchedule"}}, true, size("8", "64", "110")},
 		{map[string]string{"env": "prod"}, nil, false, size("1", "64", "110")}, // too small

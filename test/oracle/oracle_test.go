@@ -198,4 +198,3 @@ func normal(list []string) []string {
 	sort.Strings(out)
 	return slices.Compact(out)
 }
-
