@@ -69,12 +69,15 @@ func metricsAPI(c *inventory.Cluster) string {
 	case c.MetricsServed == inventory.No, c.Usage != nil:
 		return "unavailable"
 	case c.MetricsServed == inventory.Yes:
-		for _, g := range c.GapsOf(inventory.NodeMetrics) {
-			if g.Reason == inventory.GapForbidden || g.Reason == inventory.GapNotCollected || g.Reason == inventory.GapCredentials {
-				return "unknown" // it may well work for others
-			}
-			return "unavailable"
+		gaps := c.GapsOf(inventory.NodeMetrics)
+		if len(gaps) == 0 {
+			return "unknown"
 		}
+		switch gaps[0].Reason {
+		case inventory.GapForbidden, inventory.GapNotCollected, inventory.GapCredentials, inventory.GapTimeout:
+			return "unknown" // it may well work for others
+		}
+		return "unavailable"
 	}
 	return "unknown"
 }

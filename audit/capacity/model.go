@@ -6,7 +6,6 @@ package capacity
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
@@ -210,16 +209,6 @@ func (n *node) lacks(shape *inventory.Shape) []string {
 func (m *Model) Fits(shape *inventory.Shape, name string) bool {
 	n := m.byName[name]
 	return n != nil && !n.notReady && !n.silent && !n.rejecting && len(m.Reasons(shape, name)) == 0
-}
-
-// names lists the model's nodes in order.
-func (m *Model) names() []string {
-	out := make([]string, 0, len(m.nodes))
-	for _, n := range m.nodes {
-		out = append(out, n.Name)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // clone copies a node far enough to change labels, taints, state and amounts.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -49,8 +50,8 @@ func TestBrokenSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := run("2")
-	coded, ok := err.(*codeError)
-	if !ok || coded.code != exitIncomplete {
+	var coded *codeError
+	if !errors.As(err, &coded) || coded.code != exitIncomplete {
 		t.Errorf("error is %v, want exit code 3", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), filepath.Base(file)) {

@@ -21,7 +21,7 @@ type foldCase struct {
 func (s *Store) checkCase(root *os.Root, key string) error {
 	s.fold.once.Do(func() {
 		if file, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode); err == nil {
-			file.Close()
+			_ = file.Close()
 			_, err = root.Lstat(strings.ToUpper(lockName))
 			s.fold.folds = err == nil
 		}

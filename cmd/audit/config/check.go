@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -124,7 +125,8 @@ func (f *File) clusterProblems(dir string, bad func(string, ...any)) {
 
 // unwrapped drops the operation and path that os errors repeat.
 func unwrapped(err error) error {
-	if e, ok := err.(*os.PathError); ok {
+	var e *os.PathError
+	if errors.As(err, &e) {
 		return e.Err
 	}
 	return err
