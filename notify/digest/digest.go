@@ -1,0 +1,272 @@
+// Package digest chooses what a reader has to see in ten seconds of a report:
+// what could not be audited, what of the free devices can really be used, then
+// findings by impact, each with its link and one next action. It is pure and
+// knows no medium: texts in it are raw.
+package digest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"gpuaudit/audit/report"
+	"gpuaudit/audit/report/outline"
+	"gpuaudit/audit/report/plain"
+)
+
+// Route says which part of a report goes where.
+type Route struct {
+	Name        string
+	Clusters    []string // patterns; empty is all
+	Checks      []string // empty is all
+	MinSeverity report.Severity
+	Mention     string
+}
+
+// Input of a digest.
+type Input struct {
+	Report *report.Report
+	Route  Route
+	// Last is when this route's last digest was delivered; zero for none. What
+	// was first seen after it is new.
+	Last time.Time
+	// Missed names slots whose digest could not be delivered since.
+	Missed []string
+	// ReportURL links to the whole report, "" for none.
+	ReportURL string
+	// ChecklistURL is where links of findings without a base of their own lead.
+	ChecklistURL string
+	// Heads are the chain heads by cluster, which the medium's own time stamps.
+	Heads map[string]string
+}
+
+// Item is one finding, or one line about a cluster.
+type Item struct {
+	Cluster  string
+	Severity report.Severity
+	// Word is new, the age of an ongoing finding, or resolved.
+	Word   string
+	Text   string
+	Link   string
+	Step   int
+	Action string
+}
+
+// Digest is what to post.
+type Digest struct {
+	Title    string
+	Mention  string
+	Summary  string
+	Unseen   []Item
+	Capacity []Item
+	Findings []Item // those for the first message, by impact
+	More     []Item // the rest, for the thread
+	Resolved []Item
+	Waiting  []Item
+	Missed   []string
+	Footer   []string
+	Report   string
+	// Problems is true when anything is open, unseen or missed; Changed when
+	// anything is new or resolved.
+	Problems, Changed bool
+}
+
+// firstFindings is how many findings the first message holds.
+const firstFindings = 12
+
+// Build makes a route's digest of a report.
+func Build(in Input) *Digest {
+	r := in.Report
+	d := &Digest{Mention: in.Route.Mention, Report: in.ReportURL, Missed: in.Missed,
+		Title: fmt.Sprintf("GPU audit %s", r.GeneratedAt.UTC().Format("2006-01-02 15:04 UTC"))}
+	clusters := chosen(r, in.Route)
+	for _, c := range clusters {
+		d.cluster(c, in)
+	}
+	d.findings(clusters, in)
+	s := report.Summarise(derefs(clusters))
+	d.Summary = fmt.Sprintf("%s: %d complete, %d partial, %d unreachable. Open: %d critical, %d warning, %d info.",
+		plain.Plural(int64(s.Clusters), "cluster"), s.Complete, s.Partial, s.Unreachable, s.Critical, s.Warning, s.Info)
+	d.Problems = s.Critical+s.Warning > 0 || len(d.Unseen) > 0 || len(d.Missed) > 0
+	d.Footer = append(d.Footer, "run "+r.RunID)
+	for _, c := range clusters {
+		if head := in.Heads[c.Name]; head != "" {
+			d.Footer = append(d.Footer, c.Name+" "+head[:min(16, len(head))])
+		}
+	}
+	return d
+}
+
+func derefs(list []*report.Cluster) []report.Cluster {
+	out := make([]report.Cluster, 0, len(list))
+	for _, c := range list {
+		out = append(out, *c)
+	}
+	return out
+}
+
+func chosen(r *report.Report, route Route) []*report.Cluster {
+	var out []*report.Cluster
+	for i := range r.Clusters {
+		if matches(r.Clusters[i].Name, route.Clusters) {
+			out = append(out, &r.Clusters[i])
+		}
+	}
+	return out
+}
+
+func matches(name string, patterns []string) bool {
+	if len(patterns) == 0 {
+		return true
+	}
+	for _, p := range patterns {
+		if ok, err := path.Match(p, name); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Digest) cluster(c *report.Cluster, in Input) {
+	for _, text := range outline.Unseen(c, in.Report.GeneratedAt) {
+		// A first run, or a dump that cannot tell, is no problem to act on.
+		if c.Status == report.Complete {
+			continue
+		}
+		d.Unseen = append(d.Unseen, Item{Cluster: c.Name, Severity: report.Warning, Text: text})
+	}
+	for _, text := range outline.Losses(c, 2) {
+		d.Capacity = append(d.Capacity, Item{Cluster: c.Name, Text: text})
+	}
+	for _, g := range outline.Waiting(c) {
+		d.Waiting = append(d.Waiting, Item{Cluster: c.Name, Text: fmt.Sprintf("%s of %s: %s", plain.Plural(int64(len(g.Pods)), "pod"), outline.OwnerText(&g), g.Cause)})
+	}
+}
+
+// findings sorts what is open into new and ongoing, by impact over all clusters.
+func (d *Digest) findings(clusters []*report.Cluster, in Input) {
+	type one struct {
+		c     *report.Cluster
+		f     report.Finding
+		fresh bool
+	}
+	var open []one
+	actions := map[string]string{}
+	for _, c := range clusters {
+		for _, rep := range c.Repairs {
+			actions[c.Name+rep.Finding] = rep.Action
+		}
+		for _, f := range c.Findings {
+			if !in.Route.wants(&f) {
+				continue
+			}
+			if f.State == report.StateResolved {
+				d.Changed = true
+				d.Resolved = append(d.Resolved, Item{Cluster: c.Name, Severity: f.Severity, Word: "resolved", Text: f.Title + " (" + f.Resolution + ")"})
+				continue
+			}
+			if !f.Open() || f.CausedBy != "" {
+				continue // told with its cause
+			}
+			fresh := f.FirstSeen != nil && f.FirstSeen.After(in.Last)
+			d.Changed = d.Changed || fresh
+			open = append(open, one{c, f, fresh})
+		}
+	}
+	slices.SortStableFunc(open, func(a, b one) int {
+		if v := a.f.Severity.Rank() - b.f.Severity.Rank(); v != 0 {
+			return v
+		}
+		if a.fresh != b.fresh {
+			if a.fresh {
+				return -1
+			}
+			return 1
+		}
+		return outline.ByImpact(a.f, b.f)
+	})
+	for i, o := range open {
+		item := Item{Cluster: o.c.Name, Severity: o.f.Severity, Text: o.f.Title, Link: link(&o.f, in), Step: o.f.Step, Action: actions[o.c.Name+o.f.ID]}
+		if item.Action == "" && len(o.f.Commands) > 0 {
+			item.Action = o.f.Commands[0]
+		}
+		item.Word = "new"
+		if !o.fresh {
+			item.Word = "for " + plain.Age(in.Report.GeneratedAt.Sub(*o.f.FirstSeen))
+		}
+		if i < firstFindings {
+			d.Findings = append(d.Findings, item)
+		} else {
+			d.More = append(d.More, item)
+		}
+	}
+}
+
+func (r *Route) wants(f *report.Finding) bool {
+	if r.MinSeverity != "" && f.Severity.Rank() > r.MinSeverity.Rank() {
+		return false
+	}
+	return len(r.Checks) == 0 || slices.Contains(r.Checks, f.Check)
+}
+
+// link leads to the checklist's step: the finding's own, or the page beside the report.
+func link(f *report.Finding, in Input) string {
+	if strings.Contains(f.Link, "://") {
+		return f.Link
+	}
+	if in.ChecklistURL == "" {
+		return ""
+	}
+	if _, anchor, ok := strings.Cut(f.Link, "#"); ok {
+		return in.ChecklistURL + "#" + anchor
+	}
+	return in.ChecklistURL
+}
+
+// Text gives the digest as plain lines for a terminal.
+func Text(d *Digest) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%s", d.Title)
+	line("%s", d.Summary)
+	section := func(title string, items []Item) {
+		if len(items) == 0 {
+			return
+		}
+		line("\n%s", title)
+		for _, i := range items {
+			parts := plain.Line(i.Cluster) + ": " + plain.Line(i.Text)
+			if i.Word != "" {
+				parts = "[" + i.Word + "] " + parts
+			}
+			if i.Severity != "" && title != "Not seen" {
+				parts = string(i.Severity) + " " + parts
+			}
+			line("  %s", parts)
+			if i.Action != "" {
+				line("      -> %s", plain.Line(i.Action))
+			}
+			if i.Link != "" {
+				line("      step %d: %s", i.Step, i.Link)
+			}
+		}
+	}
+	section("Not seen", d.Unseen)
+	for _, m := range d.Missed {
+		line("\nAn earlier digest was not delivered: %s", plain.Line(m))
+	}
+	section("What is lost", d.Capacity)
+	section("Findings", d.Findings)
+	if n := len(d.More); n > 0 {
+		line("  and %d more, in the report", n)
+	}
+	section("Resolved", d.Resolved)
+	section("Waiting pods", d.Waiting)
+	if d.Report != "" {
+		line("\nReport: %s", d.Report)
+	}
+	line("\n%s", strings.Join(d.Footer, " · "))
+	return b.String()
+}

@@ -1,0 +1,270 @@
+// Package slot makes a scheduled digest happen once: what is about to be
+// posted is recorded before, where it went after. A rerun of the same slot
+// finishes what is missing; a part whose fate is unknown is looked up, else
+// left, said, and not posted again.
+package slot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gpuaudit/notify/slack"
+	"gpuaudit/store"
+	"gpuaudit/store/archive"
+)
+
+// States of a part.
+const (
+	Intent  = "intent"
+	Posted  = "posted"
+	Unknown = "unknown"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// Record is slots/<slot>.json.
+type Record struct {
+	SchemaVersion int       `json:"schemaVersion"`
+	Slot          string    `json:"slot"`
+	Run           string    `json:"run"`
+	Begun         time.Time `json:"begun"`
+	Parts         []Part    `json:"parts"`
+	// Done is true when nothing is left to do in this slot.
+	Done bool `json:"done"`
+}
+
+// Part is one message of one target.
+type Part struct {
+	Name    string    `json:"name"` // target/part
+	Channel string    `json:"channel"`
+	State   string    `json:"state"`
+	TS      string    `json:"ts"`
+	At      time.Time `json:"at"`
+	Error   string    `json:"error"`
+}
+
+// Poster posts and looks up messages.
+type Poster interface {
+	Post(ctx context.Context, channel, thread string, m slack.Message, slot string) (slack.Posted, error)
+	Find(ctx context.Context, channel, slot, part string, since time.Time) (posted slack.Posted, found, known bool)
+	Threads() bool
+}
+
+// Delivery is what one target gets.
+type Delivery struct {
+	Target   string
+	Channel  string
+	Messages []slack.Message
+}
+
+// Slots delivers digests under the store's records.
+type Slots struct {
+	Archive *archive.Archive
+	Poster  Poster
+	Now     func() time.Time
+	// Fail is called before each step with its name, for tests that stop there.
+	Fail func(step string) error
+}
+
+func (s *Slots) step(name string) error {
+	if s.Fail == nil {
+		return nil
+	}
+	return s.Fail(name)
+}
+
+// Deliver posts what the slot still lacks. It gives the record and an error
+// when something could not be posted or its fate is unknown.
+func (s *Slots) Deliver(ctx context.Context, slot, run string, deliveries []Delivery) (*Record, error) {
+	record, at, err := s.claim(ctx, slot, run)
+	if err != nil {
+		return nil, err
+	}
+	if record.Done {
+		return record, nil
+	}
+	var failed []error
+	for _, d := range deliveries {
+		thread := ""
+		for i, m := range d.Messages {
+			if i > 0 && (!s.Poster.Threads() || thread == "") {
+				break // a webhook has no thread, and there is none without its head
+			}
+			part, err := s.part(ctx, &at, record, d, m, thread)
+			if err != nil {
+				failed = append(failed, err)
+			}
+			if part == nil {
+				return record, errors.Join(failed...)
+			}
+			if i == 0 {
+				thread = part.TS
+			}
+		}
+	}
+	if len(failed) == 0 {
+		record.Done = true
+		if err := s.save(ctx, &at, record, "done"); err != nil {
+			return record, err
+		}
+	}
+	return record, errors.Join(failed...)
+}
+
+// claim makes the slot's record, or reads that of an earlier try.
+func (s *Slots) claim(ctx context.Context, slot, run string) (*Record, archive.Slot, error) {
+	if err := s.step("claim"); err != nil {
+		return nil, archive.Slot{}, err
+	}
+	record := &Record{SchemaVersion: 1, Slot: slot, Run: run, Begun: s.Now().UTC()}
+	body, err := encode(record)
+	if err != nil {
+		return nil, archive.Slot{}, err
+	}
+	kept, err := s.Archive.ClaimSlot(ctx, slot, body)
+	if err == nil {
+		return record, kept, nil
+	}
+	if !errors.Is(err, store.ErrExists) {
+		return nil, archive.Slot{}, err
+	}
+	if kept, err = s.Archive.ReadSlot(ctx, slot); err != nil {
+		return nil, archive.Slot{}, err
+	}
+	var old Record
+	if err := json.Unmarshal(kept.Body, &old); err != nil {
+		return nil, archive.Slot{}, fmt.Errorf("slot %q: its record %s is broken: %w; delete it to post again", slot, kept.Key, err)
+	}
+	return &old, kept, nil
+}
+
+func encode(r *Record) ([]byte, error) {
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode slot: %w", err)
+	}
+	return append(body, '\n'), nil
+}
+
+func (s *Slots) save(ctx context.Context, at *archive.Slot, r *Record, step string) error {
+	if err := s.step("save " + step); err != nil {
+		return err
+	}
+	body, err := encode(r)
+	if err != nil {
+		return err
+	}
+	next, err := s.Archive.UpdateSlot(ctx, *at, body)
+	if err != nil {
+		return fmt.Errorf("slot %q: %w; another process may be posting it", r.Slot, err)
+	}
+	*at = next
+	return nil
+}
+
+// part posts one message unless it was. A nil part means that this process has
+// to stop: the record could not be written, or another one writes it.
+func (s *Slots) part(ctx context.Context, at *archive.Slot, r *Record, d Delivery, m slack.Message, thread string) (*Part, error) {
+	name := d.Target + "/" + m.Part
+	i := slices.IndexFunc(r.Parts, func(p Part) bool { return p.Name == name })
+	if i >= 0 {
+		switch p := &r.Parts[i]; p.State {
+		case Posted, Skipped:
+			return p, nil
+		case Intent, Unknown:
+			return s.lookup(ctx, at, r, p, m)
+		}
+	} else {
+		r.Parts = append(r.Parts, Part{Name: name, Channel: d.Channel})
+		i = len(r.Parts) - 1
+	}
+	p := &r.Parts[i]
+	p.State, p.At, p.Error = Intent, s.Now().UTC(), ""
+	if err := s.save(ctx, at, r, "intent of "+name); err != nil {
+		return nil, err
+	}
+	if err := s.step("post " + name); err != nil {
+		return nil, err
+	}
+	posted, err := s.Poster.Post(ctx, d.Channel, thread, m, r.Slot)
+	if stop := s.step("posted " + name); stop != nil {
+		return nil, stop
+	}
+	var unknown *slack.UnknownError
+	switch {
+	case err == nil:
+		p.State, p.Channel, p.TS = Posted, firstSet(posted.Channel, d.Channel), posted.TS
+	case errors.As(err, &unknown):
+		p.State, p.Error = Unknown, err.Error()
+	default:
+		p.State, p.Error = Failed, err.Error()
+	}
+	if saved := s.save(ctx, at, r, "result of "+name); saved != nil {
+		return nil, errors.Join(err, saved)
+	}
+	return p, err
+}
+
+func firstSet(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// lookup finds out what became of a part that an earlier try meant to post.
+func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part, m slack.Message) (*Part, error) {
+	posted, found, known := s.Poster.Find(ctx, p.Channel, r.Slot, m.Part, p.At)
+	switch {
+	case found:
+		p.State, p.TS, p.Error = Posted, posted.TS, ""
+		return s.keep(ctx, at, r, p, nil)
+	case known:
+		// The channel was read and the message is not there: it may be posted.
+		p.State = Failed
+		return s.keep(ctx, at, r, p, fmt.Errorf("slot %q: part %s was not posted by an earlier try", r.Slot, p.Name))
+	}
+	p.State = Unknown
+	return s.keep(ctx, at, r, p, fmt.Errorf("slot %q: whether part %s was posted is not known and cannot be looked up; it is not posted again", r.Slot, p.Name))
+}
+
+func (s *Slots) keep(ctx context.Context, at *archive.Slot, r *Record, p *Part, result error) (*Part, error) {
+	if err := s.save(ctx, at, r, "lookup of "+p.Name); err != nil {
+		return nil, errors.Join(result, err)
+	}
+	return p, result
+}
+
+// Past tells, from the records, when a target's last digest was delivered and
+// which slots since could not be.
+func Past(ctx context.Context, a *archive.Archive, target, except string, now time.Time) (last time.Time, missed []string, err error) {
+	for kept, err := range a.Slots(ctx, now.AddDate(0, 0, -30)) {
+		if err != nil {
+			return last, missed, err
+		}
+		var r Record
+		if json.Unmarshal(kept.Body, &r) != nil || r.Slot == except {
+			continue
+		}
+		for _, p := range r.Parts {
+			if !strings.HasPrefix(p.Name, target+"/digest") {
+				continue
+			}
+			switch p.State {
+			case Posted:
+				if p.At.After(last) {
+					last = p.At
+				}
+			case Failed, Unknown, Intent:
+				missed = append(missed, fmt.Sprintf("%s (%s)", r.Slot, p.State))
+			}
+		}
+	}
+	slices.Sort(missed)
+	return last, missed, nil
+}
