@@ -107,7 +107,13 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.print(cmd, outcome); err != nil {
 		return err
 	}
-	return f.verdict(outcome)
+	posted := f.post(cmd, file, a, outcome.Report, outcome.Kept)
+	verdict := f.verdict(outcome)
+	var coded *codeError
+	if posted != nil && (verdict == nil || (errors.As(verdict, &coded) && coded.code == exitIncomplete)) {
+		return posted
+	}
+	return verdict
 }
 
 // read gives the clusters, live or from a dump, and the moment of the run.

@@ -11,6 +11,7 @@ import (
 	"gpuaudit/audit/lifecycle"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/markdown"
+	"gpuaudit/audit/report/page"
 	"gpuaudit/audit/snapshot"
 	"gpuaudit/store/archive"
 )
@@ -96,10 +97,10 @@ type Files struct {
 }
 
 // Render makes all files of a report. A cluster's own files name no other cluster.
-func Render(r *report.Report) (Files, error) {
+func Render(r *report.Report, trend map[string][]page.TrendPoint) (Files, error) {
 	files := Files{All: map[string][]byte{}, Clusters: map[string]map[string][]byte{}}
 	var err error
-	if files.All, err = renderings(r); err != nil {
+	if files.All, err = renderings(r, page.Options{Trend: trend}); err != nil {
 		return files, err
 	}
 	files.All["checklist.html"] = checklist.HTML()
@@ -109,17 +110,21 @@ func Render(r *report.Report) (Files, error) {
 		if err != nil {
 			return files, err
 		}
-		if files.Clusters[name], err = renderings(one); err != nil {
+		if files.Clusters[name], err = renderings(one, page.Options{Trend: map[string][]page.TrendPoint{name: trend[name]}, ChecklistURL: "../checklist.html"}); err != nil {
 			return files, err
 		}
 	}
 	return files, nil
 }
 
-func renderings(r *report.Report) (map[string][]byte, error) {
+func renderings(r *report.Report, o page.Options) (map[string][]byte, error) {
 	json, err := report.Encode(r)
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"report.json": json, "report.md": markdown.Render(r)}, nil
+	html, err := page.Render(r, o)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{"report.json": json, "report.html": html, "report.md": markdown.Render(r)}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"gpuaudit/audit"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
+	"gpuaudit/audit/report/page"
 	"gpuaudit/audit/settings"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
@@ -64,7 +65,13 @@ func Run(ctx context.Context, clusters []*inventory.Cluster, o Options) (*Outcom
 	}
 	r.Summary = report.Summarise(r.Clusters)
 	var err error
-	if out.Files, err = Render(r); err != nil {
+	trends := map[string][]page.TrendPoint{}
+	for _, c := range clusters {
+		if points := trend(ctx, o.Archive, c.Name, c.CollectedAt); len(points) > 0 {
+			trends[c.Name] = points
+		}
+	}
+	if out.Files, err = Render(r, trends); err != nil {
 		return nil, fmt.Errorf("render the report: %w", err)
 	}
 	if o.Archive != nil && o.Save {

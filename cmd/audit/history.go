@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gpuaudit/audit/history"
+	"gpuaudit/audit/snapshot"
+	"gpuaudit/store/archive"
+)
+
+func historyCommand() *cobra.Command {
+	var p place
+	var cluster, node, label, since, form, out string
+	cmd := &cobra.Command{
+		Use: "history --cluster NAME", Short: "what happened to nodes over time, from the stored snapshots", Args: cobra.NoArgs,
+		Long: "Labels, taints, cordon, readiness, identity and devices of nodes over time, each change with the two runs between which it happened.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", form, "table", "json"); err != nil {
+				return err
+			}
+			if cluster == "" {
+				return usage(errors.New("--cluster is missing"))
+			}
+			from := time.Time{}
+			if since != "" {
+				var err error
+				if from, err = before(since, time.Now()); err != nil {
+					return usage(fmt.Errorf("--since: %w", err))
+				}
+			}
+			a, err := p.opened(cmd)
+			if err != nil {
+				return err
+			}
+			var failed error
+			h := history.Build(cluster, versions(cmd, a, cluster, from, &failed), history.Filter{Node: node, Label: label, Since: from})
+			if failed != nil {
+				return incomplete(failed)
+			}
+			if form == "json" {
+				body, err := history.JSON(h)
+				if err != nil {
+					return incomplete(err)
+				}
+				return write(cmd, out, body)
+			}
+			return write(cmd, out, history.Table(h))
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&cluster, "cluster", "", "the cluster's `NAME` (required)")
+	cmd.Flags().StringVar(&node, "node", "", "only this node")
+	cmd.Flags().StringVar(&label, "label", "", "only this label key")
+	cmd.Flags().StringVar(&since, "since", "", "only since this `TIME`: RFC 3339, a date, or a duration such as 30d")
+	cmd.Flags().StringVarP(&form, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&out, "out", "", "write to `FILE` instead of standard output")
+	return cmd
+}
+
+// versions yields a cluster's snapshots in order, one in memory at a time.
+func versions(cmd *cobra.Command, a *archive.Archive, cluster string, from time.Time, failed *error) iter.Seq2[*snapshot.Snapshot, error] {
+	return func(yield func(*snapshot.Snapshot, error) bool) {
+		any := false
+		if !from.IsZero() {
+			// The state before the time asked for is what its first change is compared with.
+			from = from.AddDate(0, 0, -8)
+		}
+		for kept, err := range a.LoadRange(cmd.Context(), cluster, from, time.Time{}) {
+			if err != nil {
+				*failed = err
+				yield(nil, err)
+				return
+			}
+			any = true
+			s, err := snapshot.Decode(kept.Body)
+			if err != nil {
+				err = fmt.Errorf("snapshot %s: %w", kept.Key, err)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+		if !any {
+			*failed = fmt.Errorf("the store has no snapshot of cluster %q in that time", cluster)
+		}
+	}
+}

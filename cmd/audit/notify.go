@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	kjson "sigs.k8s.io/json"
+
+	"gpuaudit/audit/report"
+	"gpuaudit/cmd/audit/config"
+	"gpuaudit/notify/digest"
+	"gpuaudit/notify/slack"
+	"gpuaudit/notify/slot"
+	"gpuaudit/store/archive"
+)
+
+// slackConfig reads and checks the slack block; nil when there is none.
+func slackConfig(file *config.File) (*slack.Config, error) {
+	if file == nil || len(file.Slack) == 0 || string(file.Slack) == "null" {
+		return nil, nil
+	}
+	var c slack.Config
+	strict, err := kjson.UnmarshalStrict(file.Slack, &c)
+	var problems []string
+	if err != nil {
+		problems = append(problems, "slack: "+strings.TrimPrefix(err.Error(), "json: "))
+	}
+	for _, e := range strict {
+		problems = append(problems, "slack: "+e.Error())
+	}
+	if err == nil {
+		problems = append(problems, c.Check()...)
+	}
+	if len(problems) > 0 {
+		return nil, usage(fmt.Errorf("config: %s", strings.Join(problems, "\n  ")))
+	}
+	return &c, nil
+}
+
+// outlet is everything that a digest needs beside the report.
+type outlet struct {
+	config  *slack.Config
+	file    *config.File
+	archive *archive.Archive
+	kept    *archive.ReportRef
+}
+
+// build makes the digest of every target that wants one.
+func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) ([]slot.Delivery, []*digest.Digest, error) {
+	targets := []slack.Target{{Name: "main"}}
+	if o.config != nil {
+		targets = o.config.Targets()
+	}
+	var deliveries []slot.Delivery
+	var digests []*digest.Digest
+	for _, t := range targets {
+		in := digest.Input{Report: r, Route: t.Route, ReportURL: o.url("report.html"), ChecklistURL: o.url("checklist.html"), Heads: map[string]string{}}
+		if o.archive != nil {
+			var err error
+			if in.Last, in.Missed, err = slot.Past(ctx, o.archive, t.Name, slotName, time.Now()); err != nil {
+				return nil, nil, err
+			}
+			for i := range r.Clusters {
+				if head, err := o.archive.Head(ctx, r.Clusters[i].Name); err == nil {
+					in.Heads[r.Clusters[i].Name] = head.SHA256()
+				}
+			}
+		}
+		d := digest.Build(in)
+		digests = append(digests, d)
+		if o.config == nil || o.config.Wanted(d) {
+			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d)})
+		}
+	}
+	return deliveries, digests, nil
+}
+
+// url links to a file of the kept report: by the configured base, else the store's own.
+func (o *outlet) url(name string) string {
+	if o.kept == nil || o.archive == nil {
+		return ""
+	}
+	if o.file != nil && o.file.Reports.BaseURL != "" {
+		return strings.TrimSuffix(o.file.Reports.BaseURL, "/") + "/" + strings.TrimPrefix(o.kept.Key(name), "reports/")
+	}
+	return o.archive.FileURL(*o.kept, name)
+}
+
+// deliver posts a report's digest in a slot.
+func (o *outlet) deliver(ctx context.Context, r *report.Report, slotName string) error {
+	deliveries, _, err := o.build(ctx, r, slotName)
+	if err != nil {
+		return err
+	}
+	if err := o.config.Resolve(os.ReadFile, os.Getenv); err != nil {
+		return err
+	}
+	poster, err := slack.New(*o.config)
+	if err != nil {
+		return err
+	}
+	s := &slot.Slots{Archive: o.archive, Poster: poster, Now: time.Now}
+	_, err = s.Deliver(ctx, slotName, r.RunID, deliveries)
+	return err
+}
+
+// notifies tells whether this run is to post, and in which slot: the flag's,
+// else the Job's name in a CronJob, which is the same for its retries, else
+// one of its own.
+func (f *runFlags) notifies(run string) (string, bool) {
+	if f.slot == "" {
+		f.slot = os.Getenv("AUDIT_SLOT")
+	}
+	switch {
+	case f.slot != "":
+		return f.slot, true
+	case f.notify:
+		return "run-" + run, true
+	}
+	return "", false
+}
+
+// post delivers the digest of a run, or shows it with --dry-run.
+func (f *runFlags) post(cmd *cobra.Command, file *config.File, a *archive.Archive, r *report.Report, kept *archive.ReportRef) error {
+	slotName, wanted := f.notifies(r.RunID)
+	if !wanted {
+		return nil
+	}
+	c, err := slackConfig(file)
+	if err != nil {
+		return err
+	}
+	if c == nil && !f.dryRun {
+		return usage(errors.New("there is no slack block in the configuration to post with"))
+	}
+	o := &outlet{config: c, file: file, archive: a, kept: kept}
+	if f.dryRun {
+		_, digests, err := o.build(cmd.Context(), r, slotName)
+		if err != nil {
+			return incomplete(err)
+		}
+		for _, d := range digests {
+			fprint(cmd.ErrOrStderr(), "would be posted:\n%s", digest.Text(d))
+		}
+		return nil
+	}
+	if a == nil {
+		return usage(errors.New("--notify needs a store: it holds what was posted, so that nothing is posted twice"))
+	}
+	if err := o.deliver(cmd.Context(), r, slotName); err != nil {
+		return incomplete(fmt.Errorf("digest: %w", err))
+	}
+	return nil
+}
+
+func digestCommand() *cobra.Command {
+	var p place
+	var run, form string
+	cmd := &cobra.Command{
+		Use: "digest", Short: "show what would be posted about a kept report, without posting", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("output", form, "text", "blocks"); err != nil {
+				return err
+			}
+			file, err := p.load()
+			if err != nil {
+				return err
+			}
+			c, err := slackConfig(file)
+			if err != nil {
+				return err
+			}
+			a, err := p.archive(cmd.Context(), file)
+			if err != nil {
+				return err
+			}
+			r, err := loadReport(cmd, a, run)
+			if err != nil {
+				return err
+			}
+			ref, err := a.FindReport(cmd.Context(), run)
+			if err != nil {
+				return usage(err)
+			}
+			o := &outlet{config: c, file: file, archive: a, kept: &ref}
+			deliveries, digests, err := o.build(cmd.Context(), r, "")
+			if err != nil {
+				return incomplete(err)
+			}
+			if form == "text" {
+				for _, d := range digests {
+					fprint(cmd.OutOrStdout(), "%s", digest.Text(d))
+				}
+				return nil
+			}
+			messages := []slack.Message{}
+			for _, d := range deliveries {
+				messages = append(messages, d.Messages...)
+			}
+			body, err := slack.EncodeMessages(messages)
+			if err != nil {
+				return incomplete(err)
+			}
+			return write(cmd, "", body)
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&run, "run", "latest", "the report's `RUN`, or latest")
+	cmd.Flags().StringVarP(&form, "output", "o", "text", "text, or blocks: a JSON list of Slack messages")
+	return cmd
+}
+
