@@ -214,4 +214,3 @@ func digestCommand() *cobra.Command {
 	cmd.Flags().StringVarP(&form, "output", "o", "text", "text, or blocks: a JSON list of Slack messages")
 	return cmd
 }
-
