@@ -177,7 +177,9 @@ func (s *Slots) part(ctx context.Context, at *archive.Slot, r *Record, d Deliver
 		case Posted, Skipped:
 			return p, nil
 		case Intent, Unknown:
-			return s.lookup(ctx, at, r, p, m)
+			if done, err := s.lookup(ctx, at, r, p, m); done || err != nil {
+				return p, err
+			}
 		}
 	} else {
 		r.Parts = append(r.Parts, Part{Name: name, Channel: d.Channel})
@@ -218,31 +220,30 @@ func firstSet(a, b string) string {
 }
 
 // lookup finds out what became of a part that an earlier try meant to post.
-func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part, m slack.Message) (*Part, error) {
+// done is false when the channel was read and the message is not in it: then
+// it may be posted.
+func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part, m slack.Message) (done bool, err error) {
 	posted, found, known := s.Poster.Find(ctx, p.Channel, r.Slot, m.Part, p.At)
 	switch {
 	case found:
 		p.State, p.TS, p.Error = Posted, posted.TS, ""
-		return s.keep(ctx, at, r, p, nil)
+		return true, s.save(ctx, at, r, "lookup of "+p.Name)
 	case known:
-		// The channel was read and the message is not there: it may be posted.
-		p.State = Failed
-		return s.keep(ctx, at, r, p, fmt.Errorf("slot %q: part %s was not posted by an earlier try", r.Slot, p.Name))
+		return false, nil
 	}
 	p.State = Unknown
-	return s.keep(ctx, at, r, p, fmt.Errorf("slot %q: whether part %s was posted is not known and cannot be looked up; it is not posted again", r.Slot, p.Name))
-}
-
-func (s *Slots) keep(ctx context.Context, at *archive.Slot, r *Record, p *Part, result error) (*Part, error) {
-	if err := s.save(ctx, at, r, "lookup of "+p.Name); err != nil {
-		return nil, errors.Join(result, err)
-	}
-	return p, result
+	result := fmt.Errorf("slot %q: whether part %s was posted is not known and cannot be looked up; it is not posted again", r.Slot, p.Name)
+	return true, errors.Join(result, s.save(ctx, at, r, "lookup of "+p.Name))
 }
 
 // Past tells, from the records, when a target's last digest was delivered and
 // which slots since could not be.
 func Past(ctx context.Context, a *archive.Archive, target, except string, now time.Time) (last time.Time, missed []string, err error) {
+	type miss struct {
+		at   time.Time
+		text string
+	}
+	var misses []miss
 	for kept, err := range a.Slots(ctx, now.AddDate(0, 0, -30)) {
 		if err != nil {
 			return last, missed, err
@@ -261,8 +262,13 @@ func Past(ctx context.Context, a *archive.Archive, target, except string, now ti
 					last = p.At
 				}
 			case Failed, Unknown, Intent:
-				missed = append(missed, fmt.Sprintf("%s (%s)", r.Slot, p.State))
+				misses = append(misses, miss{p.At, fmt.Sprintf("%s (%s)", r.Slot, p.State)})
 			}
+		}
+	}
+	for _, m := range misses {
+		if m.at.After(last) {
+			missed = append(missed, m.text)
 		}
 	}
 	slices.Sort(missed)
