@@ -12,24 +12,22 @@ import (
 
 // view is everything that the template writes, as it is to be read.
 type view struct {
-	Style               template.CSS
-	Title, Made, Run    string
-	Tool                string
-	Verdict             string
-	VerdictClass        string
-	Counts              []count
-	Unseen              []said
-	Losses              []lossCard
-	Actions             []action
-	MoreActions         int
-	NothingToDo         string
-	Clusters            []clusterView
-	MoreClusters        []string
-	Measured            []measured
-	Steps               []step
-	OneCluster          bool
-	FindingsLeftOut     int
-	HasUpper, HasShares bool
+	Style            template.CSS
+	Title, Made, Run string
+	Tool             string
+	Verdict          string
+	VerdictClass     string
+	Counts           []count
+	Unseen           []said
+	Losses           []lossCard
+	Actions          []action
+	MoreActions      int
+	NothingToDo      string
+	Clusters         []clusterView
+	MoreClusters     []string
+	Measured         []measured
+	Steps            []step
+	OneCluster       bool
 }
 
 type count struct {
@@ -129,10 +127,18 @@ func (b *builder) verdict(r *report.Report) {
 		b.out.Verdict = fmt.Sprintf("%s: %d seen whole, %d in part, %d not at all.", clusters, s.Complete, s.Partial, s.Unreachable)
 		b.out.VerdictClass = "bad"
 	case s.Critical > 0:
-		b.out.Verdict, b.out.VerdictClass = clusters+", all seen whole.", "bad"
+		b.out.Verdict = fmt.Sprintf("%s, all seen whole. %s.", clusters, criticalText(s.Critical))
+		b.out.VerdictClass = "bad"
 	default:
 		b.out.Verdict, b.out.VerdictClass = clusters+", all seen whole. No critical finding is open.", "good"
 	}
+}
+
+func criticalText(n int) string {
+	if n == 1 {
+		return "1 critical finding is open"
+	}
+	return fmt.Sprintf("%d critical findings are open", n)
 }
 
 func (b *builder) actions(r *report.Report, anchors map[string]string) {
@@ -167,29 +173,47 @@ func findLink(r *report.Report, a outline.Action) string {
 
 // loss is what a cluster loses, in one picture and a few words.
 func (b *builder) loss(c *report.Cluster, anchor string) lossCard {
-	card := lossCard{Cluster: c.Name, Anchor: anchor, Vendor: c.Vendor, Status: string(c.Status), Lines: outline.Losses(c, 3)}
-	card.Bad = c.Status != report.Complete
+	card := lossCard{Cluster: c.Name, Anchor: anchor, Vendor: c.Vendor, Status: string(c.Status), Bad: c.Status != report.Complete}
 	classes := outline.Classes(c)
 	if len(classes) == 0 || c.Status == report.Unreachable {
+		card.Lines = outline.Losses(c, maxLossLines)
 		return card
 	}
 	k := &classes[0]
-	free, usable := outline.AtMost(k.UpperBound && k.ApparentFree > 0)+fmt.Sprint(k.ApparentFree), outline.AtMost(k.UpperBound && k.Schedulable > 0)+fmt.Sprint(k.Schedulable)
+	free, usable := atMost(k.ApparentFree, k.UpperBound), atMost(k.Schedulable, k.UpperBound)
 	card.Headline = free + " free, " + usable + " usable"
 	card.Unit = fmt.Sprintf("%s, for %s pods", plural(outline.Unit(c, k.Resource)), k.Name)
 	card.Bad = card.Bad || outline.Lost(k) > 0
 	if k.ApparentFree > 0 {
-		total := float64(k.ApparentFree)
-		card.Bar = append(card.Bar, segment{percent(0, total), percent(float64(k.Schedulable), total), "usable"})
-		at := float64(k.Schedulable)
+		total, at := float64(k.ApparentFree), float64(k.Schedulable)
+		card.Bar = append(card.Bar, segment{percent(0, total), percent(at, total), "usable"})
 		for _, l := range k.Lost {
 			card.Bar = append(card.Bar, segment{percent(at, total), percent(float64(l.Devices), total), "lost"})
 			at += float64(l.Devices)
 		}
-		card.Alt = outline.Waterfall(c, k)
+		card.Alt = card.Headline + ", lost: " + lossWords(k.Lost)
+	}
+	var most int64
+	for i := range classes {
+		most = max(most, outline.Lost(&classes[i]))
+	}
+	for _, l := range k.Lost {
+		card.Lines = append(card.Lines, fmt.Sprintf("%d lost: %s", l.Devices, reasonText(l.Reason)))
+	}
+	others, more := cut(classes[1:], maxLossLines)
+	for _, o := range others {
+		card.Lines = append(card.Lines, fmt.Sprintf("%s pods: %s of %s usable", o.Name, atMost(o.Schedulable, o.UpperBound), atMost(o.ApparentFree, o.UpperBound)))
+	}
+	if more > 0 {
+		card.Lines = append(card.Lines, fmt.Sprintf("and %d more classes", more))
+	}
+	if kept := outline.KeptFromUse(c); kept > most {
+		card.Lines = append(card.Lines, fmt.Sprintf("findings keep %s from use, free or held", outline.Units(kept, outline.MainUnit(c))))
 	}
 	return card
 }
+
+func atMost(n int64, upperBound bool) string { return bounded(&n, upperBound) }
 
 func plural(unit string) string {
 	switch unit {

@@ -47,7 +47,7 @@ func (b *builder) waterfalls(v *clusterView, c *report.Cluster) {
 func (b *builder) waterfall(c *report.Cluster, k *report.Class, id string) waterfall {
 	unit := outline.Unit(c, k.Resource)
 	w := waterfall{
-		ID: id, Class: k.Name, Wants: outline.Wants(k), Sentence: outline.Waterfall(c, k), Resource: k.Resource,
+		ID: id, Class: k.Name, Wants: outline.Wants(k), Sentence: sentence(k, unit), Resource: k.Resource,
 		NotModelled: strings.Join(k.NotModelled, ", "),
 	}
 	total := float64(k.ApparentFree)
@@ -72,11 +72,22 @@ func (b *builder) waterfall(c *report.Cluster, k *report.Class, id string) water
 		add(r)
 	}
 	add(bar{
-		Label: "usable for " + k.Name + " pods", Count: outline.AtMost(k.UpperBound && k.Schedulable > 0) + outline.Units(k.Schedulable, unit),
+		Label: "usable", Count: outline.AtMost(k.UpperBound && k.Schedulable > 0) + outline.Units(k.Schedulable, unit),
 		Class: "usable", X: "0", W: percent(float64(k.Schedulable), total),
 	})
 	w.Height = len(w.Bars) * barHeight
 	return w
+}
+
+func sentence(k *report.Class, unit string) string {
+	free := atMost(k.ApparentFree, k.UpperBound)
+	switch {
+	case k.ApparentFree == 0:
+		return "No " + unit + " is free for " + k.Name + " pods"
+	case outline.Lost(k) == 0:
+		return fmt.Sprintf("All %s free %s can be used by %s pods", free, plural(unit), k.Name)
+	}
+	return fmt.Sprintf("Of %s free %s, %s pods can use %s", free, plural(unit), k.Name, atMost(k.Schedulable, k.UpperBound))
 }
 
 // trend draws free and usable devices of one resource over stored runs.

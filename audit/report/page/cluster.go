@@ -228,8 +228,8 @@ func (b *builder) classes(v *clusterView, c *report.Cluster) {
 		}
 		v.Classes = append(v.Classes, classRow{
 			Name: k.Name, Source: k.Source, Wants: strings.Join(wants, "; "), Waiting: number(k.PendingPods), Running: number(k.RunningPods),
-			Nodes: fmt.Sprint(k.EligibleNodes), Free: outline.AtMost(k.UpperBound && k.ApparentFree > 0) + fmt.Sprint(k.ApparentFree),
-			Usable: outline.AtMost(k.UpperBound && k.Schedulable > 0) + fmt.Sprint(k.Schedulable), Replicas: fmt.Sprint(k.Replicas),
+			Nodes: fmt.Sprint(k.EligibleNodes), Free: atMost(k.ApparentFree, k.UpperBound),
+			Usable: atMost(k.Schedulable, k.UpperBound), Replicas: fmt.Sprint(k.Replicas),
 			Most: fmt.Sprint(k.MaxReplicasNode), Reclaimable: fmt.Sprint(k.Reclaimable), Lost: lossWords(k.Lost),
 			NotModelled: strings.Join(k.NotModelled, ", "),
 		})

@@ -45,13 +45,14 @@ type TrendPoint struct {
 const (
 	maxActions       = 12
 	maxFindings      = 600 // over all clusters, with all they hold
-	maxNodeBoxes     = 96  // a cluster
+	maxNodeBoxes     = 60  // a cluster
 	maxNodeGroups    = 48
 	maxGroupNames    = 400
 	maxNodeRows      = 150
 	maxWaiting       = 60
 	maxClasses       = 30
 	maxWaterfalls    = 4
+	maxLossLines     = 3
 	maxTimeline      = 30
 	maxChanges       = 80
 	maxObjects       = 30

@@ -13,7 +13,7 @@ import (
 func Large(nodes, findings int) *report.Report {
 	c := healthyCluster("large", nodes, 8)
 	lost := map[string][]string{}
-	var sums = map[string]int64{}
+	sums := map[string]int64{}
 	kinds := []struct{ check, reason, title string }{
 		{"node-not-ready", report.LostNotReady, "is not ready"}, {"node-cordoned", report.LostCordoned, "is cordoned"},
 		{"label-missing", report.LostLabelMissing, "lacks label node_env"}, {"device-loss", "", "shows fewer devices than it has"},
@@ -70,5 +70,7 @@ func Large(nodes, findings int) *report.Report {
 		k.Schedulable -= l.Devices
 	}
 	c.Baseline.PendingPods = ptr(len(c.Pending))
+	c.Baseline.ReadyNodes = ptr(nodes - len(lost[report.LostNotReady]))
+	c.Baseline.CordonedNodes = ptr(len(lost[report.LostCordoned]))
 	return build("20260601T010000Z-1a49", finish(c, nil))
 }
