@@ -1,0 +1,152 @@
+package evidence
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/rand"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"aead.dev/minisign"
+
+	"gpuaudit/audit/report"
+	"gpuaudit/audit/report/sample"
+)
+
+func packed(t *testing.T, key *minisign.PrivateKey) []byte {
+	t.Helper()
+	files := map[string][]byte{"findings.json": []byte("[]\n"), "ticket.md": []byte("# ticket\n")}
+	body, err := Pack(Manifest{SchemaVersion: 1, Cluster: "C", Run: "r", CreatedAt: time.Unix(1780000000, 0).UTC()}, files, nil, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// repack changes one entry of a zip: nil drops it.
+func repack(t *testing.T, body []byte, name string, content []byte) []byte {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	add := func(name string, b []byte) {
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = f.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := false
+	for _, f := range r.File {
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Name == name {
+			done = true
+			if content == nil {
+				continue
+			}
+			b = content
+		}
+		add(f.Name, b)
+	}
+	if !done {
+		add(name, content)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestVerifySaysExactlyWhatIsWrong(t *testing.T) {
+	public, private, err := minisign.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := minisign.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := packed(t, &private)
+	if v, err := Verify(body, &public); err != nil || len(v.Problems) > 0 || v.Signed == "" {
+		t.Fatalf("a good bundle: %v %+v", err, v)
+	}
+	for name, c := range map[string]struct {
+		body []byte
+		key  *minisign.PublicKey
+		want string
+	}{
+		"changed file":      {repack(t, body, "ticket.md", []byte("x")), nil, "file ticket.md was changed"},
+		"missing file":      {repack(t, body, "findings.json", nil), nil, "file findings.json is missing"},
+		"added file":        {repack(t, body, "more.txt", []byte("x")), nil, "file more.txt is not in the manifest"},
+		"changed signature": {repack(t, body, SignatureName, []byte("x")), nil, "signature does not fit"},
+		"another key":       {body, &other, "signed with another key"},
+		"no signature":      {packed(t, nil), &public, "is not signed"},
+		"broken chain":      {repack(t, body, ChainName, []byte("{")), nil, "file chain.json is broken"},
+	} {
+		v, err := Verify(c.body, c.key)
+		if err != nil || !strings.Contains(strings.Join(v.Problems, "\n"), c.want) {
+			t.Errorf("%s: %v %v, want %q", name, err, v, c.want)
+		}
+	}
+	for name, b := range map[string][]byte{"no zip": []byte("x"), "no manifest": repack(t, body, ManifestName, nil)} {
+		if _, err := Verify(b, nil); err == nil {
+			t.Errorf("%s was taken for a bundle", name)
+		}
+	}
+}
+
+// TestRedaction searches the redacted report for every original name.
+func TestRedaction(t *testing.T) {
+	r := sample.Incident()
+	one, err := report.Only(r, "C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redaction, err := NewRedaction(&one.Clusters[0], []string{`registry\.example\.com`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := redaction.Report(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := report.Encode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(redaction.Names) < 5 {
+		t.Fatalf("only %d names were found to redact", len(redaction.Names))
+	}
+	for _, p := range one.Clusters[0].Pending {
+		if strings.Contains(string(body), p.Name) {
+			t.Errorf("the redacted report still has pod %q", p.Name)
+		}
+	}
+	for _, keep := range []string{"52ew76fke2", "ujx4guefbh", "node_env"} {
+		if !strings.Contains(string(body), keep) {
+			t.Errorf("the redacted report lost %q", keep)
+		}
+	}
+	again, err := redaction.Report(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := report.Encode(again); !bytes.Equal(body, b) {
+		t.Error("the pseudonyms are not stable")
+	}
+}
+
