@@ -80,7 +80,7 @@ func rootCommand() *cobra.Command {
 		},
 	}
 	root.AddCommand(
-		runCommand(), ackCommand(), checklistCommand(), reportsCommand(), dumpCommand(), digestCommand(), historyCommand(), scheduleCommand(), evidenceCommand(), verifyCommand(), keygenCommand(), demoCommand(), versionCommand(),
+		runCommand(), ackCommand(), checklistCommand(), reportsCommand(), dumpCommand(), digestCommand(), historyCommand(), scheduleCommand(), evidenceCommand(), verifyCommand(), keygenCommand(), doctorCommand(), demoCommand(), versionCommand(),
 	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
