@@ -35,15 +35,17 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 	take := func(namespace, name, owner string) {
 		namespaces[namespace] = true
 		pods[name] = true
-		if _, n, ok := strings.Cut(owner, "/"); ok {
-			owners[n] = true
+		if i := strings.LastIndexByte(owner, '/'); i >= 0 {
+			owners[owner[i+1:]] = true
 		}
 	}
 	for _, p := range c.Pending {
 		take(p.Namespace, p.Name, p.Owner)
 	}
 	for _, f := range c.Findings {
-		if f.Subject.Kind != "Node" && f.Subject.Kind != "Cluster" && f.Subject.Kind != "Scheduler" {
+		switch f.Subject.Kind {
+		case "Node", "Cluster", "Scheduler", "APIService":
+		default:
 			take(f.Subject.Namespace, "", "")
 			owners[f.Subject.Name] = true
 		}
