@@ -67,9 +67,11 @@ type builder struct {
 	options Options
 	now     time.Time
 	out     *view
-	// findings is how many more findings may be written in full.
-	findings int
-	steps    map[int]bool
+	// What may still be written of all clusters: findings in full, bytes of
+	// their text, rows of nodes.
+	findings, findingText, nodeRows int
+
+	steps map[int]bool
 }
 
 // build makes the view of a report. Only what the view holds comes from the
@@ -81,7 +83,7 @@ func build(r *report.Report, o Options) *view {
 		raw[i] = r.Clusters[i].Name
 	}
 	r = clean(r)
-	b := &builder{options: o, now: r.GeneratedAt, findings: maxFindings, steps: map[int]bool{}, out: &view{
+	b := &builder{options: o, now: r.GeneratedAt, findings: maxFindings, findingText: maxFindingText, nodeRows: maxAllNodeRows, steps: map[int]bool{}, out: &view{
 		Style: style, Made: stamp(r.GeneratedAt), Run: r.RunID, Tool: r.Tool.Name + " " + r.Tool.Version, OneCluster: len(r.Clusters) == 1,
 	}}
 	rawOf := map[*report.Cluster]string{}

@@ -247,11 +247,13 @@ func lossWords(lost []report.Lost) string {
 // nodes lists all nodes of a small cluster, those in trouble of a large one.
 func (b *builder) nodes(v *clusterView, c *report.Cluster) {
 	list := slices.Clone(c.Nodes)
-	if len(list) > maxNodeRows {
+	limit := min(maxNodeRows, b.nodeRows)
+	if len(list) > limit {
 		list = outline.TroubledNodes(c)
 		v.NodesNote = fmt.Sprintf("Of %d nodes, those to look at; the picture above names the others.", len(c.Nodes))
 	}
-	list, v.MoreNodes = cut(list, maxNodeRows)
+	list, v.MoreNodes = cut(list, limit)
+	b.nodeRows -= len(list)
 	for i := range list {
 		n := &list[i]
 		row := nodeRow{

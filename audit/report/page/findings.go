@@ -40,11 +40,13 @@ func (b *builder) findingsOf(v *clusterView, c *report.Cluster) {
 	sorted := outline.Findings(c)
 	for _, item := range sorted.Open {
 		for i, f := range append([]report.Finding{item.Finding}, item.Effects...) {
-			if b.findings == 0 {
+			size := textOf(&f)
+			if b.findings == 0 || size > b.findingText {
 				v.FindingsLeftOut++
 				continue
 			}
 			b.findings--
+			b.findingText -= size
 			v.Findings = append(v.Findings, b.finding(c, &f, i > 0))
 		}
 	}
@@ -62,6 +64,21 @@ func (b *builder) findingsOf(v *clusterView, c *report.Cluster) {
 	for _, f := range acknowledged {
 		v.Acknowledged = append(v.Acknowledged, closed{f.ID, f.Title, strings.TrimSpace(strings.Trim(outline.AckText(f.Ack), " ()"))})
 	}
+}
+
+// textOf is about how many bytes of the cluster's text a finding brings.
+func textOf(f *report.Finding) int {
+	n := len(f.Title) + len(f.Detail) + len(f.Subject.Name) + len(f.Label) + len(f.ID)
+	for _, e := range f.Evidence[:min(len(f.Evidence), maxEvidence)] {
+		n += len(e.Object) + len(e.Path) + len(e.Value)
+	}
+	for _, o := range f.Objects[:min(len(f.Objects), maxObjects)] {
+		n += len(o)
+	}
+	for _, c := range f.Commands {
+		n += len(c)
+	}
+	return n
 }
 
 func (b *builder) finding(c *report.Cluster, f *report.Finding, effect bool) findingView {

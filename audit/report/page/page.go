@@ -44,8 +44,10 @@ type TrendPoint struct {
 // says how many it left out.
 const (
 	maxActions       = 12
-	maxFindings      = 600 // over all clusters, with all they hold
-	maxNodeBoxes     = 60  // a cluster
+	maxFindings      = 600     // over all clusters, with all they hold
+	maxFindingText   = 1 << 20 // bytes of all these together
+	maxAllNodeRows   = 1500    // over all clusters
+	maxNodeBoxes     = 60      // a cluster
 	maxNodeGroups    = 48
 	maxGroupNames    = 400
 	maxNodeRows      = 150

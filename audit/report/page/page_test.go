@@ -290,10 +290,23 @@ func TestRenderDoesNotChangeTheReport(t *testing.T) {
 	}
 }
 
+func fleet(clusters, nodes int) *report.Report {
+	r := sample.Large(nodes, 10)
+	one := r.Clusters[0]
+	r.Clusters = nil
+	for i := range clusters {
+		c := one
+		c.Name = fmt.Sprintf("c-%02d", i)
+		r.Clusters = append(r.Clusters, c)
+	}
+	r.Summary = report.Summarise(r.Clusters)
+	return r
+}
+
 func TestSizeIsBounded(t *testing.T) {
 	const limit = 3 << 20
 	cases := map[string]*report.Report{
-		"2,000 nodes, 500 findings": sample.Large(2000, 500), "5,000 nodes, 5,000 findings": sample.Large(5000, 5000), "200 clusters": sample.Many(200, 40),
+		"2,000 nodes, 500 findings": sample.Large(2000, 500), "5,000 nodes, 5,000 findings": sample.Large(5000, 5000), "200 clusters": sample.Many(200, 40), "60 clusters of 150 nodes": fleet(60, 150),
 	}
 	for name, r := range cases {
 		html := render(t, r, page.Options{})
@@ -303,6 +316,17 @@ func TestSizeIsBounded(t *testing.T) {
 		if open := r.Summary.New + r.Summary.Ongoing; open > 600 && !strings.Contains(html, "more findings</b> are in the JSON report") && !strings.Contains(html, "no part of their own") {
 			t.Errorf("%s: left findings out and does not say so", name)
 		}
+	}
+	long := sample.Large(500, 500)
+	for i := range long.Clusters[0].Findings {
+		f := &long.Clusters[0].Findings[i]
+		f.Detail = strings.Repeat("<", 5000)
+		for range 40 {
+			f.Evidence = append(f.Evidence, report.Evidence{Object: "x", Value: strings.Repeat("&", 5000)})
+		}
+	}
+	if html := render(t, long, page.Options{}); len(html) > 3*limit || !strings.Contains(html, "more findings</b>") {
+		t.Errorf("long texts make a page of %d bytes", len(html))
 	}
 	many := render(t, sample.Large(2000, 500), page.Options{})
 	if n := strings.Count(many, "<article"); n != 500 {
