@@ -150,7 +150,7 @@ func (b *builder) waiting(v *clusterView, c *report.Cluster) {
 	for _, g := range groups {
 		row := waitingRow{
 			Pods: len(g.Pods), Owner: outline.OwnerText(&g), Cause: outline.Words(g.Cause), Oldest: since(g.Oldest, b.now),
-			By: cmp.Or(g.ReportedBy, "nobody"), Message: g.Message, Names: names(g.Pods, maxObjects),
+			By: cmp.Or(g.ReportedBy, "nobody"), Message: cmp.Or(g.Message, "none was read"), Names: names(g.Pods, maxObjects),
 		}
 		if g.Bound {
 			row.Cause = "bound to " + cmp.Or(g.TargetNode, "several nodes") + ", never started"
@@ -258,7 +258,7 @@ func (b *builder) nodes(v *clusterView, c *report.Cluster) {
 		n := &list[i]
 		row := nodeRow{
 			Name: n.Name, UID: cmp.Or(n.UID, unknown), Kind: cmp.Or(n.Kind, unknown), Age: since(n.Created, b.now), Devices: outline.NodeDevices(n),
-			Labels: outline.Labels(n.Labels), Taints: names(n.Taints, maxObjects), Cordoned: "no",
+			Labels: cmp.Or(outline.Labels(n.Labels), "none"), Taints: cmp.Or(names(n.Taints, maxObjects), "none"), Cordoned: "no",
 		}
 		row.Devices = strings.ReplaceAll(row.Devices, plain.Unknown+"/", unknown+" of ")
 		row.Ready, row.Bad = readyText(n, b.now)
@@ -276,7 +276,10 @@ func (b *builder) changes(v *clusterView, all []history.Change) {
 	list, v.MoreChanges = cut(list, maxChanges)
 	for i := range list {
 		c := &list[i]
-		row := changeRow{After: stamp(c.After), Before: stamp(c.Before), Node: text(c.Node), Text: c.Text()}
+		row := changeRow{After: stamp(c.After), Before: stamp(c.Before), Node: text(c.Node), Text: c.Text(), At: "nothing", By: "not a label"}
+		if c.What == history.Label {
+			row.By = unknown
+		}
 		if c.At != nil {
 			row.At = stamp(*c.At)
 		}
