@@ -1,0 +1,142 @@
+package slot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"gpuaudit/audit/report/sample"
+	"gpuaudit/notify/digest"
+	"gpuaudit/notify/slack"
+	"gpuaudit/notify/slack/slackfake"
+	"gpuaudit/notify/slot"
+	"gpuaudit/store/archive"
+	"gpuaudit/store/local"
+)
+
+var errKilled = errors.New("killed")
+
+func keep(t *testing.T) *archive.Archive {
+	t.Helper()
+	s, err := local.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive.New(s)
+}
+
+func deliveries() []slot.Delivery {
+	d := digest.Build(digest.Input{Report: sample.Incident()})
+	return []slot.Delivery{{Target: "main", Channel: "C1", Messages: slack.Messages(d)}, {Target: "route-1", Channel: "C2", Messages: slack.Messages(d)[:1]}}
+}
+
+func deliver(t *testing.T, a *archive.Archive, f *slackfake.Server, fail func(string) error) error {
+	t.Helper()
+	p, err := slack.New(slack.Config{Token: slackfake.Token, APIURL: f.URL, Channel: "C1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slot.Slots{Archive: a, Poster: p, Now: time.Now, Fail: fail}
+	_, err = s.Deliver(context.Background(), "day-1", "run", deliveries())
+	return err
+}
+
+// steps lists the steps of an undisturbed delivery.
+func steps(t *testing.T) []string {
+	var out []string
+	err := deliver(t, keep(t), slackfake.New(t, true), func(step string) error {
+		out = append(out, step)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestKilledAtEveryStep: stopped before any step, and again before any step of
+// the rerun, a third try finishes the slot, and every part was posted exactly once.
+func TestKilledAtEveryStep(t *testing.T) {
+	all := steps(t)
+	want := map[string]int{}
+	for _, d := range deliveries() {
+		for _, m := range d.Messages {
+			want[d.Channel+"/"+m.Part] = 1
+		}
+	}
+	for first := range all {
+		for second := range all {
+			a, f := keep(t), slackfake.New(t, true)
+			for _, at := range []int{first, second} {
+				n := 0
+				err := deliver(t, a, f, func(string) error {
+					n++
+					if n == at+1 {
+						return errKilled
+					}
+					return nil
+				})
+				if err != nil && !errors.Is(err, errKilled) {
+					t.Fatalf("killed before step %d (%s): %v", at, all[at], err)
+				}
+			}
+			if err := deliver(t, a, f, nil); err != nil {
+				t.Fatalf("killed before %q and %q, the third try fails: %v", all[first], all[second], err)
+			}
+			got := map[string]int{}
+			for _, m := range f.Messages() {
+				got[m.Channel+"/"+m.Part]++
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("killed before %q and %q: posted %v, want %v", all[first], all[second], got, want)
+			}
+		}
+	}
+}
+
+// TestUnknownIsLeftAndSaid: where the channel cannot be read, a part whose fate
+// is unknown is not posted again, and the next digest says that one is missing.
+func TestUnknownIsLeftAndSaid(t *testing.T) {
+	a, f := keep(t), slackfake.New(t, false)
+	f.Fault("cut")
+	var unknown *slack.UnknownError
+	if err := deliver(t, a, f, nil); !errors.As(err, &unknown) {
+		t.Fatalf("error is %v, want an unknown fate", err)
+	}
+	taken := len(f.Messages())
+	if err := deliver(t, a, f, nil); err == nil {
+		t.Error("a rerun says that all is well")
+	}
+	for _, m := range f.Messages()[taken:] {
+		if m.Channel == "C1" && m.Part == "digest" {
+			t.Error("a part of unknown fate was posted again")
+		}
+	}
+	_, missed, err := slot.Past(context.Background(), a, "main", "", time.Now())
+	if err != nil || len(missed) != 1 {
+		t.Errorf("missed digests are %v (%v), want one", missed, err)
+	}
+}
+
+// TestDoneIsDone: a slot that is done is not posted again.
+func TestDoneIsDone(t *testing.T) {
+	a, f := keep(t), slackfake.New(t, true)
+	for range 3 {
+		if err := deliver(t, a, f, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := 0
+	for _, d := range deliveries() {
+		want += len(d.Messages)
+	}
+	if got := len(f.Messages()); got != want {
+		t.Errorf("%d messages were posted, want %d", got, want)
+	}
+	last, missed, err := slot.Past(context.Background(), a, "main", "", time.Now())
+	if err != nil || last.IsZero() || len(missed) > 0 {
+		t.Errorf("last %v, missed %v, %v", last, missed, err)
+	}
+}
