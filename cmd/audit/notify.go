@@ -16,6 +16,7 @@ import (
 	"gpuaudit/notify/digest"
 	"gpuaudit/notify/slack"
 	"gpuaudit/notify/slot"
+	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
 
@@ -58,8 +59,10 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 	}
 	var deliveries []slot.Delivery
 	var digests []*digest.Digest
+	reportURL, until := o.url(ctx, "report.html")
+	checklistURL, _ := o.url(ctx, "checklist.html")
 	for _, t := range targets {
-		in := digest.Input{Report: r, Route: t.Route, ReportURL: o.url("report.html"), ChecklistURL: o.url("checklist.html"), Heads: map[string]string{}}
+		in := digest.Input{Report: r, Route: t.Route, ReportURL: reportURL, ReportUntil: until, ChecklistURL: checklistURL, Heads: map[string]string{}}
 		if o.archive != nil {
 			var err error
 			if in.Last, in.Missed, err = slot.Past(ctx, o.archive, t.Name, slotName, time.Now()); err != nil {
@@ -80,15 +83,22 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 	return deliveries, digests, nil
 }
 
-// url links to a file of the kept report: by the configured base, else the store's own.
-func (o *outlet) url(name string) string {
+// url links to a file of the kept report: by the configured base, else presigned,
+// else the store's own. A presigned link lives as long as the configuration
+// says, and no longer than the credentials that sign it; until is then set.
+func (o *outlet) url(ctx context.Context, name string) (link string, until time.Time) {
 	if o.kept == nil || o.archive == nil {
-		return ""
+		return "", time.Time{}
 	}
 	if o.file != nil && o.file.Reports.BaseURL != "" {
-		return strings.TrimSuffix(o.file.Reports.BaseURL, "/") + "/" + strings.TrimPrefix(o.kept.Key(name), "reports/")
+		return strings.TrimSuffix(o.file.Reports.BaseURL, "/") + "/" + strings.TrimPrefix(o.kept.Key(name), "reports/"), time.Time{}
 	}
-	return o.archive.FileURL(*o.kept, name)
+	if signer, ok := o.archive.Store().(store.Presigner); ok && o.file != nil && o.file.Reports.Presign != "" {
+		if link, until, err := signer.Presign(ctx, o.kept.Key(name), o.file.Reports.Presign.Or(0)); err == nil {
+			return link, until
+		}
+	}
+	return o.archive.FileURL(*o.kept, name), time.Time{}
 }
 
 // deliver posts a report's digest in a slot.

@@ -34,8 +34,10 @@ type Input struct {
 	Last time.Time
 	// Missed names slots whose digest could not be delivered since.
 	Missed []string
-	// ReportURL links to the whole report, "" for none.
-	ReportURL string
+	// ReportURL links to the whole report, "" for none. ReportUntil is when a
+	// presigned link ends; zero for one that does not.
+	ReportURL   string
+	ReportUntil time.Time
 	// ChecklistURL is where links of findings without a base of their own lead.
 	ChecklistURL string
 	// Heads are the chain heads by cluster, which the medium's own time stamps.
@@ -91,6 +93,9 @@ func Build(in Input) *Digest {
 		plain.Plural(int64(s.Clusters), "cluster"), s.Complete, s.Partial, s.Unreachable, s.Critical, s.Warning, s.Info)
 	d.Problems = s.Critical+s.Warning > 0 || len(d.Unseen) > 0 || len(d.Missed) > 0
 	d.Footer = append(d.Footer, "run "+r.RunID)
+	if !in.ReportUntil.IsZero() {
+		d.Footer = append(d.Footer, "links end "+in.ReportUntil.UTC().Format("2006-01-02 15:04 UTC"))
+	}
 	for _, c := range clusters {
 		if head := in.Heads[c.Name]; head != "" {
 			d.Footer = append(d.Footer, c.Name+" "+head[:min(16, len(head))])
