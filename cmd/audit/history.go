@@ -47,9 +47,16 @@ func historyCommand() *cobra.Command {
 				if err != nil {
 					return incomplete(err)
 				}
-				return write(cmd, out, body)
+				if err := write(cmd, out, body); err != nil {
+					return err
+				}
+			} else if err := write(cmd, out, history.Table(h)); err != nil {
+				return err
 			}
-			return write(cmd, out, history.Table(h))
+			if n := len(h.Unread); n > 0 {
+				return incomplete(fmt.Errorf("%d snapshots could not be read; changes around them have a wider window", n))
+			}
+			return nil
 		},
 	}
 	p.flags(cmd)
