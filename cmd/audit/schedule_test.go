@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpuaudit/cmd/audit/config"
+	"gpuaudit/notify/slack/slackfake"
+	"gpuaudit/store/archive"
+	"gpuaudit/store/local"
+)
+
+// scheduled makes a loop over one cluster that refuses connections, with a
+// Slack that takes everything.
+func scheduled(t *testing.T) (*loop, *slackfake.Server) {
+	t.Helper()
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "k.yaml")
+	body := "apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: x, user: u}}]\ncurrent-context: x\n"
+	if err := os.WriteFile(kubeconfig, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fake := slackfake.New(t, true)
+	t.Setenv("TEST_SLACK_TOKEN", slackfake.Token)
+	text := fmt.Sprintf("apiVersion: audit/v1\nclusters: [{name: dead, kubeconfig: %q, timeout: 5s}]\nslack: {tokenEnv: TEST_SLACK_TOKEN, channel: C1, apiURL: %q}\nschedule: [{name: daily, cron: '0 8 * * *', timeZone: Asia/Shanghai}, {name: hourly, cron: '30 * * * *', post: false}]\n", kubeconfig, fake.URL)
+	file, err := config.Parse(filepath.Join(dir, "c.yaml"), []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := local.Open(filepath.Join(dir, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newLoop(file, archive.New(s)), fake
+}
+
+func TestNextKeepsTimeZones(t *testing.T) {
+	l, _ := scheduled(t)
+	at, due := l.next(time.Date(2026, 6, 1, 23, 45, 0, 0, time.UTC))
+	if want := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC); !at.Equal(want) || len(due) != 1 || due[0].Name != "daily" {
+		t.Errorf("next is %s %v, want daily at %s (8:00 in Shanghai)", at, due, want)
+	}
+	if at, due = l.next(at); at.Minute() != 30 || due[0].Name != "hourly" {
+		t.Errorf("after it comes %s %v, want hourly", at, due)
+	}
+}
+
+// TestScheduledRun: one slot is posted once however often it is tried, an entry
+// without post posts nothing, and the metrics say what happened.
+func TestScheduledRun(t *testing.T) {
+	l, fake := scheduled(t)
+	at := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
+	ctx := context.Background()
+	for range 2 {
+		l.once(ctx, l.file.Schedule[0], at)
+	}
+	l.once(ctx, l.file.Schedule[1], at)
+	digests := 0
+	for _, m := range fake.Messages() {
+		if m.Part == "digest" {
+			digests++
+			if !strings.Contains(string(m.Blocks[2])+string(m.Blocks[1]), "unreachable") {
+				t.Errorf("the digest does not say that the cluster is unreachable: %s", m.Blocks)
+			}
+		}
+	}
+	if digests != 1 {
+		t.Errorf("%d digests were posted, want 1", digests)
+	}
+	r := httptest.NewRecorder()
+	l.gauges.handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`audit_runs_total{result="incomplete"} 3`, `audit_deliveries_total{result="posted"}`, `audit_gaps{cluster="dead",reason="unreachable",resource="nodes"} 1`} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the metrics do not say %s:\n%s", want, body)
+		}
+	}
+	r = httptest.NewRecorder()
+	l.gauges.handler().ServeHTTP(r, httptest.NewRequest("GET", "/readyz", nil))
+	if r.Code != 503 {
+		t.Errorf("ready before it runs: %d", r.Code)
+	}
+}
+
+// TestMissedIsCaughtUpOnce: a posting slot whose time fell into a downtime is
+// run once.
+func TestMissedIsCaughtUpOnce(t *testing.T) {
+	l, fake := scheduled(t)
+	now := time.Date(2026, 6, 2, 2, 0, 0, 0, time.UTC)
+	for range 2 {
+		l.missed(context.Background(), now)
+		l.runs.Wait()
+	}
+	digests := 0
+	for _, m := range fake.Messages() {
+		if m.Part == "digest" {
+			digests++
+		}
+	}
+	if digests != 1 {
+		t.Errorf("%d digests were posted for a missed slot, want 1", digests)
+	}
+}
