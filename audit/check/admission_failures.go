@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -45,8 +44,8 @@ func runAdmissionFailures(in *Input) []report.Finding {
 			{Object: "Pod/" + newest.Namespace + "/" + newest.Name, Path: "status.message", Value: newest.Message},
 		}
 		f.Commands = []string{
-			checklist.Shell("kubectl", "get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+n.Name+",status.phase=Failed"),
-			checklist.Shell("kubectl", "describe", "node", n.Name),
+			kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+n.Name+",status.phase=Failed"),
+			kubectl("describe", "node", n.Name),
 		}
 		out = append(out, f)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -111,8 +110,8 @@ func loseDevices(in *Input, n *health.Node, resource string, earlier *snapshot.L
 		evidence(n, "status.capacity["+resource+"]", presence(n.Capacity, resource)),
 		evidence(n, "status.allocatable["+resource+"]", presence(n.Allocatable, resource)))
 	f.Commands = []string{
-		checklist.Shell("kubectl", "get", "node", n.Name, "-o", "jsonpath={.status.capacity}{\"\\n\"}{.status.allocatable}{\"\\n\"}"),
-		checklist.Shell("kubectl", "get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+n.Name),
+		kubectl("get", "node", n.Name, "-o", "jsonpath={.status.capacity}{\"\\n\"}{.status.allocatable}{\"\\n\"}"),
+		kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+n.Name),
 	}
 	return f, true
 }

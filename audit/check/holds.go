@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/hold"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -99,11 +98,11 @@ func holdFinding(in *Input, h *hold.Hold) report.Finding {
 	}
 	f.Evidence = append(f.Evidence, holdEvidence(p)...)
 	f.Commands = []string{
-		checklist.Shell("kubectl", "describe", "pod", "-n", p.Namespace, p.Name),
-		checklist.Shell("kubectl", "delete", "pod", "-n", p.Namespace, p.Name),
+		kubectl("describe", "pod", "-n", p.Namespace, p.Name),
+		kubectl("delete", "pod", "-n", p.Namespace, p.Name),
 	}
 	if h.Kind == hold.Terminating || h.Kind == hold.Orphan || h.OnDeadNode {
-		f.Commands[1] = checklist.Shell("kubectl", "delete", "pod", "-n", p.Namespace, p.Name, "--force", "--grace-period=0")
+		f.Commands[1] = kubectl("delete", "pod", "-n", p.Namespace, p.Name, "--force", "--grace-period=0")
 	}
 	return f
 }

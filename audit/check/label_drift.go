@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strings"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/drift"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -90,8 +89,8 @@ func lostLabel(in *Input, l snapshot.Loss) report.Finding {
 	}
 	f.Evidence = append(f.Evidence, setBy(in, l.Node, l.Key)...)
 	f.Commands = []string{
-		checklist.Shell("kubectl", "get", "node", l.Node, "--show-labels"),
-		checklist.Shell("kubectl", "label", "node", l.Node, l.Key+"="+l.Value, "--overwrite"),
+		kubectl("get", "node", l.Node, "--show-labels"),
+		kubectl("label", "node", l.Node, l.Key+"="+l.Value, "--overwrite"),
 	}
 	return f
 }
@@ -200,7 +199,7 @@ func (f *flaps) findings(in *Input) []report.Finding {
 	for _, name := range sorted(nodes) {
 		out.Objects = append(out.Objects, "Node/"+name)
 	}
-	out.Commands = []string{"kubectl get pods -A -o wide | grep -i -e feature-discovery -e nfd", checklist.Shell("kubectl", "get", "nodes", "-L", sorted(keys)[0])}
+	out.Commands = []string{"kubectl get pods -A -o wide | grep -i -e feature-discovery -e nfd", kubectl("get", "nodes", "-L", sorted(keys)[0])}
 	return []report.Finding{out}
 }
 
@@ -282,7 +281,7 @@ func fillMinor(in *Input, f *report.Finding, nodes, changes []string) {
 	for _, n := range nodes {
 		f.Objects = append(f.Objects, "Node/"+n)
 	}
-	f.Commands = []string{checklist.Shell("kubectl", "get", "node", nodes[0], "--show-labels")}
+	f.Commands = []string{kubectl("get", "node", nodes[0], "--show-labels")}
 }
 
 func changeWords(c drift.Change) string {

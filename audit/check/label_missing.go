@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -134,8 +133,8 @@ func missingLabel(in *Input, n *health.Node, key string, with, peers int64) repo
 		value = use.Values[0]
 	}
 	f.Commands = []string{
-		checklist.Shell("kubectl", "get", "nodes", "-L", key),
-		checklist.Shell("kubectl", "label", "node", n.Name, key+"="+value),
+		kubectl("get", "nodes", "-L", key),
+		kubectl("label", "node", n.Name, key+"="+value),
 	}
 	return f
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/pending"
 	"gpuaudit/audit/report"
@@ -89,6 +88,6 @@ func disagreement(in *Input, w Waiting, extra, missing []string) report.Finding 
 		f.Detail += "Only our count says: " + list(missing, 5) + "."
 	}
 	f.Evidence = []report.Evidence{podEvidence(w.Pod, "scheduler's message", w.Message)}
-	f.Commands = []string{checklist.Shell("kubectl", "describe", "pod", "-n", w.Namespace, w.Name)}
+	f.Commands = []string{kubectl("describe", "pod", "-n", w.Namespace, w.Name)}
 	return f
 }

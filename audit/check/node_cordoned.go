@@ -68,9 +68,9 @@ func cordoned(in *Input, n *health.Node) report.Finding {
 		}
 		f.Evidence = append(f.Evidence, evidence(n, "spec.taints", t.ToString()+added))
 	}
-	f.Commands = []string{checklist.Shell("kubectl", "describe", "node", n.Name), checklist.Shell("kubectl", "uncordon", n.Name)}
+	f.Commands = []string{kubectl("describe", "node", n.Name), checklist.Shell("kubectl", "uncordon", n.Name)}
 	if n.CordonTaint != "" {
-		f.Commands[1] = checklist.Shell("kubectl", "taint", "node", n.Name, n.CordonTaint+"-")
+		f.Commands[1] = kubectl("taint", "node", n.Name, n.CordonTaint+"-")
 	}
 	return f
 }

@@ -39,7 +39,7 @@ func runNodeDisappeared(in *Input) []report.Finding {
 			{Object: "Node/" + g.Node.Name, Path: "earlier metadata.uid", Value: g.Node.UID},
 			{Object: "Node/" + g.Node.Name, Path: "earlier spec.providerID", Value: orNone(g.Node.ProviderID)},
 		}
-		f.Commands = []string{checklist.Shell("kubectl", "get", "node", g.Node.Name), checklist.Shell("kubectl", "get", "events", "-A", "--field-selector", "involvedObject.kind=Node,involvedObject.name="+g.Node.Name)}
+		f.Commands = []string{kubectl("get", "node", g.Node.Name), checklist.Shell("kubectl", "get", "events", "-A", "--field-selector", "involvedObject.kind=Node,involvedObject.name="+g.Node.Name)}
 		out = append(out, f)
 	}
 	return out

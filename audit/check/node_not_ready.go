@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -156,8 +155,8 @@ func orNone(s string) string {
 
 func nodeCommands(name string) []string {
 	return []string{
-		checklist.Shell("kubectl", "describe", "node", name),
-		checklist.Shell("kubectl", "get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+name),
-		checklist.Shell("kubectl", "get", "lease", "-n", "kube-node-lease", name, "-o", "yaml"),
+		kubectl("describe", "node", name),
+		kubectl("get", "pods", "-A", "-o", "wide", "--field-selector", "spec.nodeName="+name),
+		kubectl("get", "lease", "-n", "kube-node-lease", name, "-o", "yaml"),
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strings"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/snapshot"
@@ -120,7 +119,7 @@ func recreatedFinding(in *Input, g *recreation) report.Finding {
 		f.Evidence = append(f.Evidence, report.Evidence{Object: "Node/" + g.node, Path: "earlier " + l.What + " " + l.Key, Value: l.Value})
 		f.Commands = append(f.Commands, repairCommand(l)...)
 	}
-	f.Commands = append([]string{checklist.Shell("kubectl", "get", "node", g.node, "-o", "yaml")}, f.Commands...)
+	f.Commands = append([]string{kubectl("get", "node", g.node, "-o", "yaml")}, f.Commands...)
 	return f
 }
 
@@ -150,11 +149,11 @@ func lostWords(in *Input, losses []snapshot.Loss) []string {
 func repairCommand(l snapshot.Loss) []string {
 	switch l.What {
 	case snapshot.LostLabel:
-		return []string{checklist.Shell("kubectl", "label", "node", l.Node, l.Key+"="+l.Value, "--overwrite")}
+		return []string{kubectl("label", "node", l.Node, l.Key+"="+l.Value, "--overwrite")}
 	case snapshot.LostTaint:
-		return []string{checklist.Shell("kubectl", "taint", "node", l.Node, strings.TrimSpace(l.Value))}
+		return []string{kubectl("taint", "node", l.Node, strings.TrimSpace(l.Value))}
 	case snapshot.LostCordon:
-		return []string{checklist.Shell("kubectl", "cordon", l.Node)}
+		return []string{kubectl("cordon", l.Node)}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
@@ -102,8 +101,8 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 		}
 	}
 	f.Commands = []string{
-		checklist.Shell("kubectl", "describe", "pod", "-n", first.Namespace, first.Name),
-		checklist.Shell("kubectl", "get", "events", "-n", first.Namespace, "--field-selector", "involvedObject.name="+first.Name),
+		kubectl("describe", "pod", "-n", first.Namespace, first.Name),
+		kubectl("get", "events", "-n", first.Namespace, "--field-selector", "involvedObject.name="+first.Name),
 	}
 	return f
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/pending"
 	"gpuaudit/audit/quota"
@@ -172,8 +171,8 @@ func heldFinding(in *Input, h *held) report.Finding {
 	f.Detail = strings.TrimSpace(strings.Join(detail, " "))
 	f.Evidence = h.evidence
 	f.Commands = []string{
-		checklist.Shell("kubectl", "get", "resourcequota", "-n", h.subject.Namespace, "-o", "yaml"),
-		checklist.Shell("kubectl", "get", "events", "-n", h.subject.Namespace, "--field-selector", "involvedObject.name="+h.subject.Name),
+		kubectl("get", "resourcequota", "-n", h.subject.Namespace, "-o", "yaml"),
+		kubectl("get", "events", "-n", h.subject.Namespace, "--field-selector", "involvedObject.name="+h.subject.Name),
 	}
 	return f
 }
@@ -188,7 +187,7 @@ func brokenPromises(in *Input) []report.Finding {
 		in.firstSighting(&f)
 		f.Title = fmt.Sprintf("quota %s guarantees %s of %s and the pool can give only %s", b.Name, b.Min, b.Resource, b.Runtime)
 		f.Detail = "The quota tree promises more than there is: devices were lost, or minimums were set too high."
-		f.Commands = []string{checklist.Shell("kubectl", "get", strings.ToLower(b.Kind), "-n", b.Namespace, b.Name, "-o", "yaml")}
+		f.Commands = []string{kubectl("get", strings.ToLower(b.Kind), "-n", b.Namespace, b.Name, "-o", "yaml")}
 		out = append(out, f)
 	}
 	return out

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/pending"
 	"gpuaudit/audit/report"
@@ -174,12 +173,12 @@ func blockedFinding(in *Input, b *blocked) report.Finding {
 	f.Detail = blockedDetail(in, b)
 	f.Evidence = blockedEvidence(b)
 	f.Commands = []string{
-		checklist.Shell("kubectl", "describe", "daemonset", "-n", b.namespace, b.name),
-		checklist.Shell("kubectl", "get", "resourcequota", "-n", b.namespace, "-o", "yaml"),
-		checklist.Shell("kubectl", "get", "events", "-n", b.namespace, "--field-selector", "involvedObject.name="+b.name),
+		kubectl("describe", "daemonset", "-n", b.namespace, b.name),
+		kubectl("get", "resourcequota", "-n", b.namespace, "-o", "yaml"),
+		kubectl("get", "events", "-n", b.namespace, "--field-selector", "involvedObject.name="+b.name),
 	}
 	if len(b.pods) > 0 {
-		f.Commands = append(f.Commands, checklist.Shell("kubectl", "describe", "pod", "-n", b.namespace, b.pods[0].Name))
+		f.Commands = append(f.Commands, kubectl("describe", "pod", "-n", b.namespace, b.pods[0].Name))
 	}
 	return f
 }

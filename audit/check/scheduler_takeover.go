@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 
-	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
@@ -55,7 +54,7 @@ func runSchedulerTakeover(in *Input) []report.Finding {
 			"Its rules and quotas decide, and its messages mean what it means by them; the named scheduler's logs show nothing."
 		f.Commands = []string{
 			"kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies",
-			checklist.Shell("kubectl", "get", "events", "-A", "--field-selector", "reportingComponent="+p.reporter),
+			kubectl("get", "events", "-A", "--field-selector", "reportingComponent="+p.reporter),
 		}
 		out = append(out, f)
 	}

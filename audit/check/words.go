@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gpuaudit/audit/checklist"
 )
 
 // age words a duration as people say it: 155d, 14h, 6m, 40s.
@@ -55,4 +57,20 @@ func stamp(t time.Time) string {
 		return "unknown"
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// ours are the options that this package writes; anything else that begins with
+// a dash came from a cluster and must not be taken for one.
+var ours = map[string]bool{
+	"-n": true, "-A": true, "-o": true, "-L": true, "--field-selector": true, "--overwrite": true, "--force": true, "--grace-period=0": true, "--show-labels": true,
+}
+
+// kubectl words a command that a reader can paste, whatever the names in it.
+func kubectl(args ...string) string {
+	for i, a := range args {
+		if strings.HasPrefix(a, "-") && !ours[a] {
+			args[i] = checklist.Name(a)
+		}
+	}
+	return checklist.Shell(append([]string{"kubectl"}, args...)...)
 }

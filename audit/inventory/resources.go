@@ -26,13 +26,25 @@ func FromList(list corev1.ResourceList) Resources {
 	return out
 }
 
-// Amount converts one quantity: cpu to milli, the rest to whole units.
+// Amounts are kept within these bounds: no node has a pebibyte of anything, a
+// negative amount means nothing, and sums of absurd ones must not wrap around.
+const (
+	maxAmount = int64(1) << 50
+	maxSum    = int64(1) << 58
+)
+
+// Amount converts one quantity: cpu to milli, the rest to whole units. Absurd
+// amounts, which an API server would refuse and a dump may hold, are bounded.
 func Amount(name string, q resource.Quantity) int64 {
-	if name == string(corev1.ResourceCPU) {
-		return q.MilliValue()
+	n := q.Value()
+	if name == string(corev1.ResourceCPU) && n < maxAmount/1000 && n > -maxAmount/1000 {
+		n = q.MilliValue()
 	}
-	return q.Value()
+	return min(max(n, 0), maxAmount)
 }
+
+// AddAmounts adds without wrapping around.
+func AddAmounts(a, b int64) int64 { return min(a+b, maxSum) }
 
 // Quantity renders an amount in Kubernetes notation: 1500 of cpu is "1500m",
 // 2147483648 of memory is "2Gi", 8 devices are "8".
@@ -61,7 +73,7 @@ func (r Resources) Quantities() map[string]string {
 // Add adds other to r in place; r must not be nil when other is not empty.
 func (r Resources) Add(other Resources) {
 	for name, amount := range other {
-		r[name] += amount
+		r[name] = AddAmounts(r[name], amount)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	k8sresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/resource"
 )
 
@@ -16,10 +17,24 @@ import (
 // memory, and in-place resize by the greatest of spec, allocated and actual.
 // Source: k8s.io/component-helpers/resource, as used by the scheduler's NodeInfo.
 func PodRequests(pod *corev1.Pod) Resources {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			boundRequests(list[i].Resources.Requests)
+		}
+	}
 	return FromList(resource.PodRequests(pod, resource.PodResourcesOptions{
 		UseStatusResources: true,
 		InPlacePodLevelResourcesVerticalScalingEnabled: true,
 	}))
+}
+
+// boundRequests keeps absurd requests from wrapping around while the library sums them.
+func boundRequests(list corev1.ResourceList) {
+	for name, q := range list {
+		if q.Value() > maxAmount || q.Sign() < 0 {
+			list[name] = *k8sresource.NewQuantity(Amount(string(name), q), q.Format)
+		}
+	}
 }
 
 // NaiveRequests is what the usual one-liner over `kubectl get pods -o json`
@@ -28,7 +43,7 @@ func NaiveRequests(pod *corev1.Pod) Resources {
 	out := Resources{}
 	for i := range pod.Spec.Containers {
 		for name, q := range pod.Spec.Containers[i].Resources.Requests {
-			out[string(name)] += Amount(string(name), q)
+			out[string(name)] = AddAmounts(out[string(name)], Amount(string(name), q))
 		}
 	}
 	return out
