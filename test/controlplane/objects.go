@@ -97,6 +97,37 @@ func (c *Cluster) beat(ctx context.Context, nodes []string) {
 			lease.Spec.RenewTime = &now
 			_, _ = leases.Update(ctx, lease, metav1.UpdateOptions{}) // the next beat tries again
 		}
+		c.heartbeat(ctx, name)
+	}
+}
+
+// heartbeat refreshes a node's Ready condition, as a kubelet does.
+func (c *Cluster) heartbeat(ctx context.Context, name string) {
+	n, err := c.Admin.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return // deleted, or the next beat tries again
+	}
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			n.Status.Conditions[i].LastHeartbeatTime = metav1.Now()
+		}
+	}
+	_, _ = c.Admin.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}) // the next beat tries again
+}
+
+// Run marks a pod as running, as its kubelet would.
+func (c *Cluster) Run(t testing.TB, namespace, name string) {
+	t.Helper()
+	ctx := context.Background()
+	p, err := c.Admin.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &now
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	if _, err := c.Admin.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"iter"
 	"time"
 
+	"gpuaudit/audit/history"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/page"
 	"gpuaudit/audit/snapshot"
@@ -47,4 +49,44 @@ func trend(ctx context.Context, a *archive.Archive, cluster string, now time.Tim
 		}
 	}
 	return out
+}
+
+// changes gives what happened to a cluster's nodes since shortly before the
+// oldest of its drift findings; nil when it has none. The run's own snapshot is
+// the last of the sequence, whether it is kept or not.
+func changes(ctx context.Context, a *archive.Archive, c *report.Cluster, own *snapshot.Snapshot) []history.Change {
+	if a == nil || own == nil {
+		return nil
+	}
+	since := time.Time{}
+	for _, f := range c.Findings {
+		drift := f.Check == "label-drift" || f.Check == "node-recreated" || f.Check == "node-disappeared"
+		if drift && f.FirstSeen != nil && (since.IsZero() || f.FirstSeen.Before(since)) {
+			since = *f.FirstSeen
+		}
+	}
+	if since.IsZero() {
+		return nil
+	}
+	from := since.AddDate(0, 0, -2)
+	if oldest := own.CollectedAt.AddDate(0, 0, -trendDays); from.Before(oldest) {
+		from = oldest
+	}
+	return history.Build(c.Name, versions(ctx, a, c.Name, from, own), history.Filter{}).Changes
+}
+
+func versions(ctx context.Context, a *archive.Archive, cluster string, from time.Time, own *snapshot.Snapshot) iter.Seq2[*snapshot.Snapshot, error] {
+	return func(yield func(*snapshot.Snapshot, error) bool) {
+		for kept, err := range a.LoadRange(ctx, cluster, from, own.CollectedAt.Add(-time.Millisecond)) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			s, err := snapshot.Decode(kept.Body)
+			if !yield(s, err) {
+				return
+			}
+		}
+		yield(own, nil)
+	}
 }

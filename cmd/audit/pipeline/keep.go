@@ -8,6 +8,7 @@ import (
 
 	"gpuaudit/audit"
 	"gpuaudit/audit/checklist"
+	"gpuaudit/audit/history"
 	"gpuaudit/audit/lifecycle"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/markdown"
@@ -97,10 +98,10 @@ type Files struct {
 }
 
 // Render makes all files of a report. A cluster's own files name no other cluster.
-func Render(r *report.Report, trend map[string][]page.TrendPoint) (Files, error) {
+func Render(r *report.Report, trend map[string][]page.TrendPoint, history map[string][]history.Change) (Files, error) {
 	files := Files{All: map[string][]byte{}, Clusters: map[string]map[string][]byte{}}
 	var err error
-	if files.All, err = renderings(r, page.Options{Trend: trend}); err != nil {
+	if files.All, err = renderings(r, page.Options{Trend: trend, History: history}); err != nil {
 		return files, err
 	}
 	files.All["checklist.html"] = checklist.HTML()
@@ -110,11 +111,16 @@ func Render(r *report.Report, trend map[string][]page.TrendPoint) (Files, error)
 		if err != nil {
 			return files, err
 		}
-		if files.Clusters[name], err = renderings(one, page.Options{Trend: map[string][]page.TrendPoint{name: trend[name]}, ChecklistURL: "../checklist.html"}); err != nil {
+		if files.Clusters[name], err = renderings(one, oneOptions(name, trend, history)); err != nil {
 			return files, err
 		}
 	}
 	return files, nil
+}
+
+// oneOptions are a page's options restricted to one cluster.
+func oneOptions(name string, trend map[string][]page.TrendPoint, changes map[string][]history.Change) page.Options {
+	return page.Options{Trend: map[string][]page.TrendPoint{name: trend[name]}, History: map[string][]history.Change{name: changes[name]}, ChecklistURL: "../checklist.html"}
 }
 
 func renderings(r *report.Report, o page.Options) (map[string][]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gpuaudit/audit"
+	"gpuaudit/audit/history"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/page"
@@ -71,7 +72,13 @@ func Run(ctx context.Context, clusters []*inventory.Cluster, o Options) (*Outcom
 			trends[c.Name] = points
 		}
 	}
-	if out.Files, err = Render(r, trends); err != nil {
+	past := map[string][]history.Change{}
+	for i := range results {
+		if list := changes(ctx, o.Archive, &results[i].Report, results[i].Snapshot); len(list) > 0 {
+			past[results[i].Report.Name] = list
+		}
+	}
+	if out.Files, err = Render(r, trends, past); err != nil {
 		return nil, fmt.Errorf("render the report: %w", err)
 	}
 	if o.Archive != nil && o.Save {
