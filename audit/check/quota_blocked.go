@@ -160,7 +160,7 @@ func heldFinding(in *Input, h *held) report.Finding {
 	case "scope":
 		detail = append(detail, "The priority class may only be used where a quota permits it: the cure is a ResourceQuota that selects the class in this namespace, or another class, not a larger quota.")
 	case "misspecified":
-		detail = append(detail, "The quota demands requests or limits that the pods do not set.")
+		detail = append(detail, misspecifiedWords(q.Name))
 	}
 	if q.Resource != "" {
 		detail = append(detail, fmt.Sprintf("Resource %s, used %s of %s.", q.Resource, orNone(q.Used), orNone(q.Hard)))
@@ -191,4 +191,12 @@ func brokenPromises(in *Input) []report.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// misspecifiedWords say what a quota or a LimitRange demands of pods.
+func misspecifiedWords(name string) string {
+	if name == "LimitRange" {
+		return "The namespace's LimitRange refuses the requests or limits that the template sets: change one of both."
+	}
+	return "The quota demands requests or limits that the template does not set: set them, or have a LimitRange set them."
 }

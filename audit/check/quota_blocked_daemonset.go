@@ -225,7 +225,7 @@ func blockedDetail(in *Input, b *blocked) string {
 	case b.quota.Mode == "scope":
 		text = "The pods' priority class may only be used where a quota permits it: the cure is a ResourceQuota whose scope selects that class in this namespace, or another priority class, not a larger quota. "
 	case b.quota.Mode == "misspecified":
-		text = "The quota demands requests or limits that the template does not set: set them, or have a LimitRange set them. "
+		text = misspecifiedWords(b.quota.Name) + " "
 	case b.quota.Source == "scheduler":
 		text = "Its pods exist and the scheduler holds them back. " + hiddenQuotaWords(in, b.quota.Reporter)
 	default:

@@ -92,7 +92,9 @@ func kueue(w *inventory.Custom) (Item, bool) {
 	if m := insufficient.FindStringSubmatch(reserved.Message + " "); m != nil {
 		item.Quota.Resource = m[1]
 	}
-	if m := overMaximum.FindStringSubmatch(reserved.Message); m != nil {
+	// It can never fit only where every flavor that was tried says so.
+	never := len(overMaximum.FindAllString(reserved.Message, -1))
+	if m := overMaximum.FindStringSubmatch(reserved.Message); m != nil && never >= len(insufficient.FindAllString(reserved.Message+" ", -1)) {
 		item.Quota.Mode, item.Quota.Hard, item.Wanted = "never", m[2], m[1]
 	} else if m := moreNeeded.FindStringSubmatch(reserved.Message); m != nil {
 		item.Wanted = m[1] + " more"
