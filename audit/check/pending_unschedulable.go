@@ -16,9 +16,9 @@ var pendingUnschedulable = Check{
 	Run:      runPendingUnschedulable,
 }
 
-// longWaiting is true for a pod that has waited beyond the threshold.
+// longWaiting is true for a pod that has waited for as long as the threshold says.
 func (in *Input) longWaiting(w Waiting) bool {
-	return w.Since == nil || in.Now.Sub(*w.Since) > in.Settings.Thresholds.Pending
+	return w.Since == nil || in.Now.Sub(*w.Since) >= in.Settings.Thresholds.Pending
 }
 
 func runPendingUnschedulable(in *Input) []report.Finding {
