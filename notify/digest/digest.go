@@ -88,6 +88,7 @@ func Build(in Input) *Digest {
 		d.cluster(c, in)
 	}
 	d.findings(clusters, in)
+	d.Unseen, d.Capacity, d.Resolved = bound(d.Unseen), bound(d.Capacity), bound(d.Resolved)
 	s := report.Summarise(derefs(clusters))
 	d.Summary = fmt.Sprintf("%s: %d complete, %d partial, %d unreachable. Open: %d critical, %d warning, %d info.",
 		plain.Plural(int64(s.Clusters), "cluster"), s.Complete, s.Partial, s.Unreachable, s.Critical, s.Warning, s.Info)
@@ -102,6 +103,18 @@ func Build(in Input) *Digest {
 		}
 	}
 	return d
+}
+
+// mostLines bounds a section of the first message, so that the findings, the
+// link to the report and the footer are always in it.
+const mostLines = 15
+
+func bound(items []Item) []Item {
+	if len(items) <= mostLines {
+		return items
+	}
+	more := Item{Cluster: "…", Text: fmt.Sprintf("and %d more, in the report", len(items)-mostLines)}
+	return append(items[:mostLines:mostLines], more)
 }
 
 func derefs(list []*report.Cluster) []report.Cluster {
@@ -159,9 +172,15 @@ func (d *Digest) findings(clusters []*report.Cluster, in Input) {
 	}
 	var open []one
 	actions := map[string]string{}
+	told := map[string]bool{} // open findings that this route is told of
 	for _, c := range clusters {
 		for _, rep := range c.Repairs {
 			actions[c.Name+rep.Finding] = rep.Action
+		}
+		for i := range c.Findings {
+			if f := &c.Findings[i]; f.Open() && in.Route.wants(f) {
+				told[c.Name+f.ID] = true
+			}
 		}
 		for _, f := range c.Findings {
 			if !in.Route.wants(&f) {
@@ -172,10 +191,10 @@ func (d *Digest) findings(clusters []*report.Cluster, in Input) {
 				d.Resolved = append(d.Resolved, Item{Cluster: c.Name, Severity: f.Severity, Word: "resolved", Text: f.Title + " (" + f.Resolution + ")"})
 				continue
 			}
-			if !f.Open() || f.CausedBy != "" {
+			if !f.Open() || told[c.Name+f.CausedBy] {
 				continue // told with its cause
 			}
-			fresh := f.FirstSeen != nil && f.FirstSeen.After(in.Last)
+			fresh := f.FirstSeen == nil || f.FirstSeen.After(in.Last)
 			d.Changed = d.Changed || fresh
 			open = append(open, one{c, f, fresh})
 		}

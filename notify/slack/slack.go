@@ -107,6 +107,11 @@ func (p *Poster) once(ctx context.Context, channel, thread string, m Message, sl
 	}
 	var refused slack.SlackErrorResponse
 	if errors.As(err, &refused) {
+		switch refused.Err {
+		case "internal_error", "fatal_error", "request_timeout", "service_unavailable":
+			// Slack failed on its side: it may have taken the message before.
+			return Posted{}, 0, &UnknownError{fmt.Errorf("slack answers %q", refused.Err)}
+		}
 		return Posted{}, 0, fmt.Errorf("slack answers %q for channel %s%s", refused.Err, channel, hint(refused.Err))
 	}
 	return Posted{}, 0, fate(err)
@@ -115,7 +120,7 @@ func (p *Poster) once(ctx context.Context, channel, thread string, m Message, sl
 // fate tells a failure before anything was sent from one whose outcome nobody knows.
 func fate(err error) error {
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") {
 		return fmt.Errorf("cannot reach Slack: %w; is a proxy needed (slack.proxy)?", op.Err)
 	}
 	var dns *net.DNSError
@@ -200,23 +205,37 @@ func (p *Poster) clean(s string) string {
 	return s
 }
 
-// Find looks a message up whose fate is unknown, by its metadata. known is
-// false where the token may not read the channel.
-func (p *Poster) Find(ctx context.Context, channel, slot, part string, since time.Time) (posted Posted, found, known bool) {
+// Find looks a message up whose fate is unknown, by its metadata: in the
+// channel, or among the replies when thread is set, since a channel's history
+// holds no replies. known is false where the token may not read the channel,
+// and where there is more to read than was read.
+func (p *Poster) Find(ctx context.Context, channel, thread, slot, part string, since time.Time) (posted Posted, found, known bool) {
 	if p.client == nil {
 		return Posted{}, false, false
 	}
-	answer, err := p.client.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 200, IncludeAllMetadata: true,
-		Oldest: fmt.Sprintf("%d.000000", since.Add(-5*time.Minute).Unix())})
+	list, more, err := p.read(ctx, channel, thread, fmt.Sprintf("%d.000000", since.Add(-5*time.Minute).Unix()))
 	if err != nil {
 		return Posted{}, false, false
 	}
-	for _, m := range answer.Messages {
+	for _, m := range list {
 		if m.Metadata.EventType == "gpu_audit" && m.Metadata.EventPayload["slot"] == slot && m.Metadata.EventPayload["part"] == part {
 			return Posted{Channel: channel, TS: m.Timestamp}, true, true
 		}
 	}
-	return Posted{}, false, true
+	return Posted{}, false, !more
+}
+
+func (p *Poster) read(ctx context.Context, channel, thread, oldest string) (list []slack.Message, more bool, err error) {
+	const most = 200
+	if thread != "" {
+		list, more, _, err = p.client.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{ChannelID: channel, Timestamp: thread, Limit: most, IncludeAllMetadata: true})
+		return list, more, err
+	}
+	answer, err := p.client.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: most, IncludeAllMetadata: true, Oldest: oldest})
+	if err != nil {
+		return nil, false, err
+	}
+	return answer.Messages, answer.HasMore, nil
 }
 
 // Probe says, without posting, whether Slack can be spoken to.

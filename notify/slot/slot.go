@@ -51,7 +51,7 @@ type Part struct {
 // Poster posts and looks up messages.
 type Poster interface {
 	Post(ctx context.Context, channel, thread string, m slack.Message, slot string) (slack.Posted, error)
-	Find(ctx context.Context, channel, slot, part string, since time.Time) (posted slack.Posted, found, known bool)
+	Find(ctx context.Context, channel, thread, slot, part string, since time.Time) (posted slack.Posted, found, known bool)
 	Threads() bool
 }
 
@@ -61,6 +61,13 @@ type Delivery struct {
 	Channel  string
 	Messages []slack.Message
 }
+
+// A post takes at most postWithin, its waits for rate limits included, so an
+// intent older than the lease is of a process that is no longer at it.
+const (
+	postWithin = 2 * time.Minute
+	lease      = 3 * time.Minute
+)
 
 // Slots delivers digests under the store's records.
 type Slots struct {
@@ -177,7 +184,7 @@ func (s *Slots) part(ctx context.Context, at *archive.Slot, r *Record, d Deliver
 		case Posted, Skipped:
 			return p, nil
 		case Intent, Unknown:
-			if done, err := s.lookup(ctx, at, r, p, m); done || err != nil {
+			if done, err := s.lookup(ctx, at, r, p, m, thread); done || err != nil {
 				return p, err
 			}
 		}
@@ -193,7 +200,9 @@ func (s *Slots) part(ctx context.Context, at *archive.Slot, r *Record, d Deliver
 	if err := s.step("post " + name); err != nil {
 		return nil, err
 	}
-	posted, err := s.Poster.Post(ctx, d.Channel, thread, m, r.Slot)
+	within, cancel := context.WithTimeout(ctx, postWithin)
+	defer cancel()
+	posted, err := s.Poster.Post(within, d.Channel, thread, m, r.Slot)
 	if stop := s.step("posted " + name); stop != nil {
 		return nil, stop
 	}
@@ -222,12 +231,14 @@ func firstSet(a, b string) string {
 // lookup finds out what became of a part that an earlier try meant to post.
 // done is false when the channel was read and the message is not in it: then
 // it may be posted.
-func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part, m slack.Message) (done bool, err error) {
-	posted, found, known := s.Poster.Find(ctx, p.Channel, r.Slot, m.Part, p.At)
+func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part, m slack.Message, thread string) (done bool, err error) {
+	posted, found, known := s.Poster.Find(ctx, p.Channel, thread, r.Slot, m.Part, p.At)
 	switch {
 	case found:
 		p.State, p.TS, p.Error = Posted, posted.TS, ""
 		return true, s.save(ctx, at, r, "lookup of "+p.Name)
+	case s.Now().Sub(p.At) < lease:
+		return true, fmt.Errorf("slot %q: part %s was begun %s ago and another process may be posting it; try again after %s", r.Slot, p.Name, s.Now().Sub(p.At).Round(time.Second), lease)
 	case known:
 		return false, nil
 	}

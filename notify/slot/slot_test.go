@@ -16,6 +16,8 @@ import (
 	"gpuaudit/store/local"
 )
 
+var ticks int
+
 var errKilled = errors.New("killed")
 
 func keep(t *testing.T) *archive.Archive {
@@ -38,7 +40,10 @@ func deliver(t *testing.T, a *archive.Archive, f *slackfake.Server, fail func(st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slot.Slots{Archive: a, Poster: p, Now: time.Now, Fail: fail}
+	// Each try comes ten minutes after the one before: later than its lease.
+	ticks++
+	at := time.Now().Add(time.Duration(ticks) * 10 * time.Minute)
+	s := &slot.Slots{Archive: a, Poster: p, Now: func() time.Time { return at }, Fail: fail}
 	_, err = s.Deliver(context.Background(), "day-1", "run", deliveries())
 	return err
 }
@@ -138,5 +143,33 @@ func TestDoneIsDone(t *testing.T) {
 	last, missed, err := slot.Past(context.Background(), a, "main", "", time.Now())
 	if err != nil || last.IsZero() || len(missed) > 0 {
 		t.Errorf("last %v, missed %v, %v", last, missed, err)
+	}
+}
+
+// TestYoungIntentIsLeftAlone: a part that another process has just begun is not
+// posted beside it.
+func TestYoungIntentIsLeftAlone(t *testing.T) {
+	a, f := keep(t), slackfake.New(t, true)
+	err := deliver(t, a, f, func(step string) error {
+		if step == "post main/digest" {
+			// The other replica comes between our intent and our post.
+			ticks-- // at the same moment
+			if err := deliver(t, a, f, nil); err == nil {
+				t.Error("the other replica says that all is well")
+			}
+		}
+		return nil
+	})
+	if err != nil && len(f.Messages()) == 0 {
+		t.Fatal(err)
+	}
+	digests := 0
+	for _, m := range f.Messages() {
+		if m.Channel == "C1" && m.Part == "digest" {
+			digests++
+		}
+	}
+	if digests != 1 {
+		t.Errorf("the digest was posted %d times", digests)
 	}
 }

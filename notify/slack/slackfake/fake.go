@@ -70,7 +70,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.authorised(w, r) {
 			answer(w, map[string]any{"ok": true, "user": "auditbot", "team": "example"})
 		}
-	case "/conversations.history":
+	case "/conversations.history", "/conversations.replies":
 		s.readHistory(w, r)
 	case "/hook/secret-canary":
 		s.hook(w, r)
@@ -157,7 +157,9 @@ func (s *Server) readHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	var list []map[string]any
 	for _, m := range s.messages {
-		if m.Channel == r.FormValue("channel") {
+		// A channel's history holds no replies of threads.
+		ofThread := m.Thread == r.FormValue("ts") || m.TS == r.FormValue("ts")
+		if m.Channel == r.FormValue("channel") && ((r.URL.Path == "/conversations.history" && m.Thread == "") || (r.URL.Path == "/conversations.replies" && ofThread)) {
 			list = append(list, map[string]any{"type": "message", "ts": m.TS, "text": m.Text, "metadata": map[string]any{"event_type": "gpu_audit", "event_payload": map[string]any{"slot": m.Slot, "part": m.Part}}})
 		}
 	}
