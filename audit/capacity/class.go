@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -54,6 +56,7 @@ func (m *Model) Classes(c *inventory.Cluster, configured []settings.Workload) (c
 		classes = classes[:MaxClasses]
 	}
 	nameClasses(classes)
+	keepApart(classes)
 	slices.SortFunc(classes, func(a, b *Class) int { return strings.Compare(a.Name, b.Name) })
 	return classes, left
 }
@@ -196,6 +199,20 @@ func nameClasses(classes []*Class) {
 	}
 }
 
+// keepApart tells apart classes whose names are the same by chance: a selected
+// value may read like another class's name.
+func keepApart(classes []*Class) {
+	used := map[string]bool{}
+	for _, c := range classes {
+		name := c.Name
+		for n := 3; used[c.Name]; n++ {
+			sum := sha256.Sum256([]byte(c.Shape.Key()))
+			c.Name = name + " " + hex.EncodeToString(sum[:n])
+		}
+		used[c.Name] = true
+	}
+}
+
 // rest are the classes of one name that need a longer one: all but the one
 // with the fewest devices, which keeps the plain name if it is the only such.
 func rest(list []*Class) []*Class {
@@ -230,7 +247,11 @@ func selected(s *inventory.Shape) string {
 				}
 			}
 			for _, f := range t.MatchFields {
-				words[strings.Join(f.Values, "|")] = true
+				word := strings.Join(f.Values, "|")
+				if f.Operator == corev1.NodeSelectorOpNotIn {
+					word = "not " + word
+				}
+				words[word] = true
 			}
 		}
 		parts = append(parts, slices.Sorted(maps.Keys(words))...)
@@ -264,7 +285,7 @@ func firstOwner(c *Class) string {
 func (m *Model) Report(c *Class, priorities bool) report.Class {
 	out := report.Class{
 		Name: c.Name, Source: c.Source, Resource: c.Resource, Requests: c.Shape.Requests.Quantities(), NodeSelector: c.Shape.NodeSelector,
-		RuntimeClass: c.Shape.RuntimeClass, Owners: c.owners, NotModelled: slices.Clone(c.Shape.NotModelled), UpperBound: m.upper,
+		RuntimeClass: c.Shape.RuntimeClass, Owners: c.owners, UpperBound: m.upper,
 	}
 	if c.Shape.Affinity != nil {
 		out.Affinity = c.Shape.Affinity
@@ -302,16 +323,7 @@ func (m *Model) Report(c *Class, priorities bool) report.Class {
 			addLost(lost, l, n.Name)
 		}
 	}
-	for _, name := range c.Shape.Requests.Names() {
-		if name != c.Resource && m.survey.IsView(name) {
-			out.NotModelled = append(out.NotModelled, name)
-		}
-	}
-	sort.Strings(out.NotModelled)
-	if len(units) > 1 {
-		out.NotModelled = append(out.NotModelled, "mixedUnits")
-		sort.Strings(out.NotModelled)
-	}
+	out.NotModelled = m.notModelled(c, len(units))
 	for _, reason := range precedence {
 		if l := lost[reason]; l != nil {
 			sort.Strings(l.Nodes)
@@ -319,6 +331,26 @@ func (m *Model) Report(c *Class, priorities bool) report.Class {
 		}
 	}
 	return out
+}
+
+// notModelled names what of the class the division leaves out. units is in how
+// many units the nodes count its devices.
+func (m *Model) notModelled(c *Class, units int) []string {
+	out := slices.Clone(c.Shape.NotModelled)
+	for _, name := range c.Shape.Requests.Names() {
+		if name != c.Resource && m.survey.IsView(name) {
+			out = append(out, name)
+		}
+	}
+	if units > 1 {
+		out = append(out, "mixedUnits")
+	}
+	if units == 0 && m.dra[c.Resource] {
+		// A driver's devices stand behind the name; which of them, its device class alone tells.
+		out = append(out, "resourceClaims")
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func addLost(lost map[string]*report.Lost, l loss, node string) {

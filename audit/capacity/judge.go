@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
@@ -109,8 +111,12 @@ func (n *node) cordonHolds(shape *inventory.Shape) bool {
 	if n.CordonTaint == "" {
 		return !toleratesUnschedulable(shape.Tolerations)
 	}
-	_, bad := n.untolerated(shape.Tolerations)
-	return bad
+	for _, t := range n.taints {
+		if t.Key == n.CordonTaint && t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(shape.Tolerations, &t) {
+			return true
+		}
+	}
+	return false
 }
 
 // room counts the whole replicas that fit into what is left, and names the

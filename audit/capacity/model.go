@@ -43,6 +43,8 @@ type node struct {
 	// verdict of the whole node
 	notReady, silent, cordoned, rejecting bool
 	survey                                *device.Survey
+	// affinities are the model's: required affinities as read, by what they were read from.
+	affinities map[*corev1.NodeSelector]nodeaffinity.RequiredNodeAffinity
 }
 
 // NewModel builds the model. Nominated pods reserve their node's resources.
@@ -54,10 +56,11 @@ func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model 
 		}
 	}
 	m.upper, _ = s.UpperBound()
+	affinities := map[*corev1.NodeSelector]nodeaffinity.RequiredNodeAffinity{}
 	for _, n := range h.Nodes {
 		object := &corev1.Node{}
 		object.Name, object.Labels = n.Name, n.Labels
-		mn := &node{Node: n, survey: s, object: object, taints: n.Taints, free: inventory.Resources{}, pods: -1, devices: map[string]int64{}, ports: n.Load.HostPorts,
+		mn := &node{Node: n, survey: s, affinities: affinities, object: object, taints: n.Taints, free: inventory.Resources{}, pods: -1, devices: map[string]int64{}, ports: n.Load.HostPorts,
 			notReady: n.Ready != inventory.Yes, silent: n.Silent && !h.AllSilent, cordoned: n.Cordoned, rejecting: n.Rejecting}
 		for name, amount := range n.Allocatable {
 			if name == string(corev1.ResourcePods) {
@@ -148,7 +151,11 @@ func (n *node) filters(shape *inventory.Shape) [][]string {
 }
 
 func toleratesUnschedulable(tolerations []corev1.Toleration) bool {
-	return corehelpers.TolerationsTolerateTaint(klog.Background(), tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
+	return tolerates(tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+}
+
+func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	return corehelpers.TolerationsTolerateTaint(klog.Background(), tolerations, taint, false)
 }
 
 func (n *node) untolerated(tolerations []corev1.Toleration) (corev1.Taint, bool) {
@@ -159,12 +166,22 @@ func (n *node) untolerated(tolerations []corev1.Toleration) (corev1.Taint, bool)
 
 // matches is the scheduler's NodeAffinity filter: node selector and required affinity.
 func (n *node) matches(shape *inventory.Shape) bool {
-	pod := &corev1.Pod{}
-	pod.Spec.NodeSelector = shape.NodeSelector
-	if shape.Affinity != nil {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: shape.Affinity}}
+	for key, want := range shape.NodeSelector {
+		if has, there := n.object.Labels[key]; !there || has != want {
+			return false
+		}
 	}
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(n.object)
+	if shape.Affinity == nil {
+		return true
+	}
+	affinity, known := n.affinities[shape.Affinity]
+	if !known {
+		pod := &corev1.Pod{}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: shape.Affinity}}
+		affinity = nodeaffinity.GetRequiredNodeAffinity(pod)
+		n.affinities[shape.Affinity] = affinity
+	}
+	ok, err := affinity.Match(n.object)
 	return err == nil && ok
 }
 
@@ -193,22 +210,27 @@ func (n *node) lacks(shape *inventory.Shape) []string {
 		if want <= 0 {
 			continue
 		}
-		free, stated := n.free[name]
-		if !stated && (inventory.IsPlain(name) || n.survey.IsView(name)) {
-			continue
-		}
-		if want > free {
+		if n.short(name, want) {
 			out = append(out, reasonInsufficient+name)
 		}
 	}
 	return out
 }
 
+// short is true when the node has less than wanted of a resource.
+func (n *node) short(name string, want int64) bool {
+	free, stated := n.free[name]
+	if !stated && (inventory.IsPlain(name) || n.survey.IsView(name)) {
+		return false
+	}
+	return want > free
+}
+
 // Fits is true when the scheduler could bind one pod of the shape there now,
 // and the node would really start it.
 func (m *Model) Fits(shape *inventory.Shape, name string) bool {
 	n := m.byName[name]
-	return n != nil && !n.notReady && !n.silent && !n.rejecting && len(m.Reasons(shape, name)) == 0
+	return n != nil && n.alive() && n.fits(shape)
 }
 
 // clone copies a node far enough to change labels, taints, state and amounts.

@@ -36,68 +36,29 @@ type Fault struct {
 // maxRanked bounds the repairs that are put in order against each other.
 const maxRanked = 200
 
+// simulated is one repair and the node as it would be after it, with the pods
+// on it that fit somewhere already without any repair.
+type simulated struct {
+	repair report.Repair
+	fault  *Fault
+	node   *node
+	// pods is how many of the pods that still wait it would start, by the last
+	// count; since fewer and fewer wait it is taken for the most.
+	pods  int
+	fresh bool
+}
+
 // Repairs simulates the repair of every fault alone: what each class gains, and
 // which waiting pods, that fit nowhere now, would start. Order ranks them,
 // each given those before it.
 func (m *Model) Repairs(faults []Fault, classes []*Class, waiting []*inventory.Pod) []report.Repair {
-	stuck := m.stuck(waiting)
-	type simulated struct {
-		repair report.Repair
-		node   *node
-		fault  *Fault
-	}
-	var all []simulated
+	stuck, taken, _ := m.fill(queueOf(waiting))
+	all := make([]simulated, 0, len(faults))
 	for i := range faults {
-		f := &faults[i]
-		s := simulated{fault: f, repair: report.Repair{Finding: f.Finding, Action: f.Action}}
-		if before := m.byName[f.Node]; before != nil && len(f.Waiting) == 0 {
-			s.node = before.mended(f)
-			for _, c := range classes {
-				gain := s.node.judge(c).replicas*c.need() - before.judge(c).replicas*c.need()
-				if gain > 0 && before.Kind == health.Physical {
-					s.repair.Gains = append(s.repair.Gains, report.Gain{Class: c.Name, Devices: gain})
-					s.repair.Devices = max(s.repair.Devices, gain)
-				}
-			}
-			s.repair.PendingPodsUnblocked = placeOn(s.node, stuck.clone())
-		}
-		if len(f.Waiting) > 0 {
-			s.repair.PendingPodsUnblocked = m.placeAnywhere(f.Waiting)
-		}
-		all = append(all, s)
+		all = append(all, m.simulate(&faults[i], classes, stuck, taken))
 	}
-	slices.SortStableFunc(all, func(a, b simulated) int {
-		return cmp.Or(cmp.Compare(b.repair.Devices, a.repair.Devices), b.repair.PendingPodsUnblocked-a.repair.PendingPodsUnblocked, strings.Compare(a.repair.Finding, b.repair.Finding))
-	})
-	// Greedy order: waiting pods that an earlier repair has placed are not
-	// counted for a later one.
-	order := 0
-	remaining := stuck.clone()
-	ranked := map[int]bool{}
-	for range min(len(all), maxRanked) {
-		best, bestPods := -1, 0
-		for i := range all {
-			if ranked[i] || all[i].fault.Derived || (all[i].repair.Devices == 0 && all[i].repair.PendingPodsUnblocked == 0) {
-				continue
-			}
-			pods := all[i].repair.PendingPodsUnblocked
-			if all[i].node != nil && pods > 0 {
-				pods = placeOn(all[i].node, remaining.clone())
-			}
-			if best < 0 || all[i].repair.Devices > all[best].repair.Devices || (all[i].repair.Devices == all[best].repair.Devices && pods > bestPods) {
-				best, bestPods = i, pods
-			}
-		}
-		if best < 0 {
-			break
-		}
-		ranked[best] = true
-		order++
-		all[best].repair.Order = order
-		if all[best].node != nil {
-			placeOn(all[best].node, remaining)
-		}
-	}
+	slices.SortStableFunc(all, compareSimulated)
+	rank(all, slices.Clone(stuck))
 	out := make([]report.Repair, 0, len(all))
 	for _, s := range all {
 		if s.repair.Devices > 0 || s.repair.PendingPodsUnblocked > 0 {
@@ -108,6 +69,69 @@ func (m *Model) Repairs(faults []Fault, classes []*Class, waiting []*inventory.P
 		return cmp.Or(cmp.Compare(rankOf(a.Order), rankOf(b.Order)), strings.Compare(a.Finding, b.Finding))
 	})
 	return out
+}
+
+func (m *Model) simulate(f *Fault, classes []*Class, stuck queue, taken rooms) simulated {
+	s := simulated{fault: f, repair: report.Repair{Finding: f.Finding, Action: f.Action}}
+	if len(f.Waiting) > 0 {
+		_, _, s.repair.PendingPodsUnblocked = m.fill(queueOf(f.Waiting))
+		s.pods, s.fresh = s.repair.PendingPodsUnblocked, true
+		return s
+	}
+	before := m.byName[f.Node]
+	if before == nil {
+		return s
+	}
+	after := before.mended(f)
+	for _, c := range classes {
+		gain := (after.judge(c).replicas - before.judge(c).replicas) * c.need()
+		if gain > 0 && before.Kind == health.Physical {
+			s.repair.Gains = append(s.repair.Gains, report.Gain{Class: c.Name, Devices: gain})
+			s.repair.Devices = max(s.repair.Devices, gain)
+		}
+	}
+	s.node = taken.of(before).mended(f)
+	s.pods = placeOn(s.node, slices.Clone(stuck))
+	s.repair.PendingPodsUnblocked, s.fresh = s.pods, true
+	return s
+}
+
+// compareSimulated puts what gains most first.
+func compareSimulated(a, b simulated) int {
+	return cmp.Or(cmp.Compare(b.repair.Devices, a.repair.Devices), cmp.Compare(b.pods, a.pods), strings.Compare(a.repair.Finding, b.repair.Finding))
+}
+
+// rank numbers the repairs greedily. Waiting pods that an earlier repair has
+// placed are not counted for a later one. all is sorted; a repair whose count
+// is old is counted again only when it comes up.
+func rank(all []simulated, remaining queue) {
+	var todo []*simulated
+	for i := range all {
+		if s := &all[i]; !s.fault.Derived && (s.repair.Devices > 0 || s.repair.PendingPodsUnblocked > 0) {
+			todo = append(todo, s)
+		}
+	}
+	for order := 1; order <= maxRanked && len(todo) > 0; {
+		s := todo[0]
+		if !s.fresh {
+			s.pods, s.fresh = placeOn(s.node, slices.Clone(remaining)), true
+			rest := todo[1:]
+			at, _ := slices.BinarySearchFunc(rest, s, func(a, b *simulated) int { return compareSimulated(*a, *b) })
+			copy(todo, rest[:at])
+			todo[at] = s
+			continue
+		}
+		s.repair.Order = order
+		order++
+		todo = todo[1:]
+		if s.node == nil || placeOn(s.node, remaining) == 0 {
+			continue
+		}
+		remaining = remaining.waiting()
+		for _, other := range todo {
+			other.fresh = other.node == nil || other.pods == 0
+		}
+	}
 }
 
 func rankOf(order int) int {
@@ -163,112 +187,3 @@ func (n *node) give(name string, amount int64) {
 }
 
 func (n *node) dropTaints(drop func(corev1.Taint) bool) { n.taints = slices.DeleteFunc(n.taints, drop) }
-
-// queue groups waiting pods by shape, highest priority and oldest first.
-type queue []waitingShape
-
-type waitingShape struct {
-	shape *inventory.Shape
-	count int
-}
-
-func (q queue) clone() *queue {
-	out := slices.Clone(q)
-	return &out
-}
-
-// stuck are the waiting pods that fit nowhere now.
-func (m *Model) stuck(waiting []*inventory.Pod) queue {
-	sorted := slices.Clone(waiting)
-	slices.SortStableFunc(sorted, func(a, b *inventory.Pod) int {
-		return cmp.Or(int(b.Priority)-int(a.Priority), a.Created.Compare(b.Created), strings.Compare(a.Ref(), b.Ref()))
-	})
-	fits := map[string]bool{}
-	at := map[string]int{}
-	var q queue
-	for _, p := range sorted {
-		key := p.Shape.Key()
-		if _, known := fits[key]; !known {
-			for _, n := range m.nodes {
-				if m.Fits(p.Shape, n.Name) {
-					fits[key] = true
-					break
-				}
-			}
-		}
-		if fits[key] {
-			continue
-		}
-		if i, ok := at[key]; ok {
-			q[i].count++
-			continue
-		}
-		at[key] = len(q)
-		q = append(q, waitingShape{p.Shape, 1})
-	}
-	return q
-}
-
-// placeOn puts as many waiting pods as fit onto a node and takes them from the queue.
-func placeOn(n *node, q *queue) int {
-	if n.notReady || n.silent || n.rejecting {
-		return 0
-	}
-	room := n.clone()
-	placed := 0
-	for i := range *q {
-		w := &(*q)[i]
-		for w.count > 0 && fitsNow(room, w.shape) {
-			room.charge(w.shape)
-			w.count--
-			placed++
-		}
-	}
-	return placed
-}
-
-func fitsNow(n *node, shape *inventory.Shape) bool {
-	for _, plugin := range n.filters(shape) {
-		if len(plugin) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (n *node) charge(shape *inventory.Shape) {
-	for name, amount := range shape.Requests {
-		if _, stated := n.free[name]; stated {
-			n.free[name] -= amount
-		}
-	}
-	if n.pods > 0 {
-		n.pods--
-	}
-	n.ports = append(slices.Clone(n.ports), shape.HostPorts...)
-}
-
-// placeAnywhere counts how many of the pods would fit somewhere, each placed once.
-func (m *Model) placeAnywhere(pods []*inventory.Pod) int {
-	rooms := map[string]*node{}
-	placed := 0
-	for _, p := range pods {
-		for _, n := range m.nodes {
-			room := rooms[n.Name]
-			if room == nil {
-				room = n
-			}
-			if room.notReady || room.silent || room.rejecting || !fitsNow(room, p.Shape) {
-				continue
-			}
-			if rooms[n.Name] == nil {
-				room = n.clone()
-				rooms[n.Name] = room
-			}
-			room.charge(p.Shape)
-			placed++
-			break
-		}
-	}
-	return placed
-}
