@@ -167,3 +167,28 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("pending %d, running %d, eligible %d, %s", *c.PendingPods, *c.RunningPods, c.EligibleNodes, c.Source)
 	}
 }
+
+// TestTwoNames: a pod that asks for cores gets what whole cards left over, and the other way round.
+func TestTwoNames(t *testing.T) {
+	const card, core = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
+	w := &world{}
+	w.node("a", nil, card, "16", core, "32")
+	w.pod("r", "a", core, "20")
+	w.pod("s", "a", card, "4")
+	w.pod("p", "", core, "2")
+	w.pod("q", "", card, "1")
+	got := map[string]string{}
+	e := w.evaluate()
+	for _, c := range e.classes {
+		r := e.model.Report(c, true)
+		if r.Resource != "" && *r.PendingPods == 1 {
+			got[r.Resource] = waterfall(t, r)
+			if !r.UpperBound {
+				t.Errorf("class %q of %s is no upper bound", r.Name, r.Resource)
+			}
+		}
+	}
+	if got[core] != "12 = 12 usable" || got[card] != "6 = 6 usable" {
+		t.Error(got)
+	}
+}

@@ -285,7 +285,7 @@ func firstOwner(c *Class) string {
 func (m *Model) Report(c *Class, priorities bool) report.Class {
 	out := report.Class{
 		Name: c.Name, Source: c.Source, Resource: c.Resource, Requests: c.Shape.Requests.Quantities(), NodeSelector: c.Shape.NodeSelector,
-		RuntimeClass: c.Shape.RuntimeClass, Owners: c.owners, UpperBound: m.upper,
+		RuntimeClass: c.Shape.RuntimeClass, Owners: c.owners, UpperBound: m.survey.UpperBoundOf(c.Resource),
 	}
 	if c.Shape.Affinity != nil {
 		out.Affinity = c.Shape.Affinity

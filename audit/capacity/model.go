@@ -24,8 +24,6 @@ type Model struct {
 	survey *device.Survey
 	// dra are extended resources that DRA serves without advertising them on nodes.
 	dra map[string]bool
-	// upper is true when free is an upper bound.
-	upper bool
 }
 
 type node struct {
@@ -55,7 +53,6 @@ func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model 
 			m.dra[class.ExtendedResource] = true
 		}
 	}
-	m.upper, _ = s.UpperBound()
 	affinities := map[*corev1.NodeSelector]nodeaffinity.RequiredNodeAffinity{}
 	for _, n := range h.Nodes {
 		object := &corev1.Node{}
@@ -75,6 +72,11 @@ func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model 
 				if u.Source == "dra" {
 					mn.free[name] = u.Free
 				}
+			}
+		}
+		for name, u := range s.Alternatives(n.Name) {
+			if u.Known {
+				mn.devices[name] = u.Free
 			}
 		}
 		m.nodes = append(m.nodes, mn)

@@ -177,8 +177,8 @@ func (n *node) mended(f *Fault) *node {
 
 // give adds devices to what is free, unless they only pay off an over-commit.
 func (n *node) give(name string, amount int64) {
-	if _, ok := n.devices[name]; ok {
-		n.devices[name] = max(0, n.free[name])
+	if had, ok := n.devices[name]; ok {
+		n.devices[name] = max(0, min(n.free[name], had+amount))
 	} else if amount > 0 {
 		if _, stated := n.Allocatable[name]; !stated && !inventory.IsPlain(name) {
 			n.devices[name] = max(0, n.free[name])

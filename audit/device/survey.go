@@ -52,6 +52,10 @@ type Survey struct {
 	in       Input
 	nodes    map[string]map[string]Use
 	aliases  map[string]map[string]string // node, resource -> counted under
+	views    map[string]map[string]Use    // node, other name of counted cards
+	asked    map[string]bool              // names in views
+	partly   map[string]bool              // resources whose cards are charged under two names
+	floating map[string]int64             // driver -> devices that are on no one node
 	claimsOf map[string][]*inventory.DeviceClaim
 	upper    []string
 	podsSeen bool
@@ -59,15 +63,29 @@ type Survey struct {
 
 // Take surveys a cluster.
 func Take(in Input) *Survey {
-	s := &Survey{in: in, nodes: map[string]map[string]Use{}, aliases: map[string]map[string]string{}, claimsOf: map[string][]*inventory.DeviceClaim{}}
+	s := &Survey{
+		in: in, nodes: map[string]map[string]Use{}, aliases: map[string]map[string]string{}, views: map[string]map[string]Use{}, asked: map[string]bool{},
+		partly: map[string]bool{}, floating: map[string]int64{}, claimsOf: map[string][]*inventory.DeviceClaim{},
+	}
 	s.podsSeen = in.Cluster.AnySeen(inventory.Pods)
 	for _, c := range in.Cluster.Claims {
 		s.claimsOf[c.Namespace] = append(s.claimsOf[c.Namespace], c)
 	}
 	s.upper = upperBound(in)
+	held := s.held()
+	for _, n := range in.Health.Nodes {
+		s.nodes[n.Name] = s.plugins(n, held[n.Name])
+	}
+	s.dra(held)
+	s.totals()
+	return s
+}
+
+// held adds up what pods that do no work are charged with, by node and resource.
+func (s *Survey) held() map[string]map[string]int64 {
 	held := map[string]map[string]int64{}
-	for i := range in.Holds {
-		h := &in.Holds[i]
+	for i := range s.in.Holds {
+		h := &s.in.Holds[i]
 		if h.Kind == hold.Orphan {
 			continue
 		}
@@ -81,12 +99,7 @@ func Take(in Input) *Survey {
 			held[h.Pod.Node][name] += n
 		}
 	}
-	for _, n := range in.Health.Nodes {
-		s.nodes[n.Name] = s.plugins(n, held[n.Name])
-	}
-	s.dra(held)
-	s.totals()
-	return s
+	return held
 }
 
 // upperBound lists why free can only be less than what is computed.
@@ -129,6 +142,10 @@ func (s *Survey) plugins(n *health.Node, held map[string]int64) map[string]Use {
 		sharing := shared(n.Node, name, row)
 		u := Use{Unit: sharing.unit, Capacity: n.Capacity[name], Allocatable: n.Allocatable[name], Source: "plugin", Known: s.podsSeen,
 			Requested: n.Load.Requested[name], Running: n.Load.Running[name], Held: held[name], cards: sharing.cards, share: sharing}
+		out[name] = u
+	}
+	s.alternatives(n, out, held)
+	for name, u := range out {
 		u.settle(n.Dead())
 		out[name] = u
 	}
@@ -172,6 +189,7 @@ func (s *Survey) dra(held map[string]map[string]int64) {
 		for _, d := range p.devices {
 			node := s.nodes[d.node]
 			if node == nil {
+				s.floating[p.driver]++
 				continue
 			}
 			u, ok := node[p.driver]
@@ -275,7 +293,7 @@ func (s *Survey) Asked(shape *inventory.Shape) map[string]int64 {
 	}
 	// Only views are asked for (card memory of a shared card, say): they stand for the device.
 	for name, n := range shape.Requests {
-		if n > 0 && s.in.Table.Row(name).Role == View && s.IsDevice(name) {
+		if n > 0 && s.in.Table.Row(name).Role == View && (s.asked[name] || s.IsDevice(name)) {
 			out[name] = n
 		}
 	}
@@ -284,7 +302,11 @@ func (s *Survey) Asked(shape *inventory.Shape) map[string]int64 {
 
 // Held gives the counted devices that a bound pod is charged with, claims included.
 func (s *Survey) Held(p *inventory.Pod) map[string]int64 {
-	out := s.Asked(p.Shape)
+	out := map[string]int64{}
+	for name, n := range s.Asked(p.Shape) {
+		counted, n := s.asCounted(p.Node, name, n)
+		out[counted] = max(out[counted], n) // two names for the same cards are not two cards
+	}
 	for driver, n := range s.claimed(p) {
 		out[driver] += n
 	}

@@ -58,6 +58,7 @@ var rows = []Row{
 	{"nvidia.com/gpumem-percentage", "NVIDIA (HAMi)", Memory, 0, View, []string{"nvidia.com/gpu"}},
 	{"nvidia.com/gpucores", "NVIDIA (HAMi)", Cores, 0, View, []string{"nvidia.com/gpu"}},
 	{"nvidia.com/vgpu", "NVIDIA", Slot, 0, Counted, nil},
+	{"nvidia.com/pgpu", "NVIDIA (pass-through)", Card, 1, Counted, nil},
 	{"nvidia.com/priority", "NVIDIA (HAMi)", Other, 0, None, nil},
 	{"nvidia.com/hostdev*", "NVIDIA", Other, 0, None, nil},
 	{"volcano.sh/gpu-number", "NVIDIA (Volcano)", Card, 1, View, []string{"nvidia.com/gpu"}},
@@ -203,6 +204,12 @@ func (t *Table) find(resource string) Row {
 		return row
 	}
 	if passThrough(resource) {
+		switch {
+		case strings.Contains(resource, "NVSWITCH"):
+			return Row{Pattern: resource, Vendor: "NVIDIA (pass-through)", Unit: Other, Role: None}
+		case virtualProfile(resource):
+			return Row{Pattern: resource, Vendor: "NVIDIA (vGPU)", Unit: Slot, Role: Counted}
+		}
 		return Row{Pattern: resource, Vendor: "NVIDIA (pass-through)", Unit: Card, PerCard: 1, Role: Counted}
 	}
 	return Row{Pattern: resource, Unit: Other, Role: Unknown}
@@ -232,4 +239,15 @@ func passThrough(resource string) bool {
 		return false
 	}
 	return model == strings.ToUpper(model) && strings.ContainsAny(model, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
+
+// virtualProfile recognises parts of cards given to virtual machines: their
+// names end in the memory's gigabytes and the licence's letter (NVIDIA_A10-24Q).
+func virtualProfile(resource string) bool {
+	i := strings.LastIndexByte(resource, '-')
+	profile := strings.TrimRight(resource[i+1:], "ABCQ")
+	if i < 0 || profile == "" || len(profile) != len(resource)-i-2 {
+		return false
+	}
+	return strings.Trim(profile, "0123456789") == ""
 }

@@ -3,6 +3,7 @@ package device
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,6 +30,7 @@ type total struct {
 
 func (s *Survey) totals() {
 	by := map[[2]string]*total{}
+	unplaced := s.in.Cluster.Unplaced.Naive.Clone()
 	for _, n := range s.in.Health.Nodes {
 		if n.Kind != health.Physical {
 			continue
@@ -51,7 +53,10 @@ func (s *Survey) totals() {
 			}
 		}
 	}
-	for key, t := range by {
+	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		t := by[key]
+		t.naive += unplaced[key[0]]
+		delete(unplaced, key[0]) // once, where a name has several units
 		s.holds(key[0], t)
 		s.finish(t)
 		s.Devices = append(s.Devices, t.device)
@@ -138,11 +143,11 @@ func (s *Survey) physical(node string) bool {
 
 func (s *Survey) finish(t *total) {
 	d := &t.device
-	d.UpperBound = len(s.upper) > 0
+	d.UpperBound = s.UpperBoundOf(d.Resource)
 	for note := range t.notes {
 		d.Notes = append(d.Notes, note)
 	}
-	if d.UpperBound {
+	if len(s.upper) > 0 {
 		d.Notes = append(d.Notes, "free is an upper bound: "+strings.Join(s.upper, "; "))
 	}
 	slices.Sort(d.Notes)
@@ -176,7 +181,7 @@ func (s *Survey) finish(t *total) {
 		d.Occupancy = &occupancy
 	}
 	if d.Source == "plugin" {
-		naive := t.naive + s.in.Cluster.Unplaced.Naive[d.Resource]
+		naive := t.naive
 		naiveFree := d.Allocatable - naive
 		d.Naive = report.Naive{Requested: &naive, Free: &naiveFree}
 	}
@@ -196,11 +201,17 @@ func (s *Survey) addAliases() {
 			if d == nil {
 				row := s.in.Table.Row(name)
 				d = &report.Device{Resource: name, Source: "plugin", Unit: row.Unit, Vendor: row.Vendor, AliasOf: of,
-					PhysicalNote: "the same cards are counted as " + of, UpperBound: len(s.upper) > 0}
+					PhysicalNote: "the same cards are counted as " + of, UpperBound: s.UpperBoundOf(name)}
 				by[k] = d
 			}
 			d.Capacity += n.Capacity[name]
 			d.Allocatable += n.Allocatable[name]
+			if s.podsSeen {
+				if d.Requested == nil {
+					d.Requested = new(int64)
+				}
+				*d.Requested += n.Load.Requested[name]
+			}
 		}
 	}
 	for _, d := range by {
@@ -258,6 +269,10 @@ func (s *Survey) unknowns() {
 	}
 	for _, u := range by {
 		s.Unknown = append(s.Unknown, *u)
+	}
+	for driver, n := range s.floating {
+		s.Unknown = append(s.Unknown, report.UnknownDevice{Resource: driver, Capacity: n, Allocatable: n,
+			Note: "devices of a DRA driver that belong to no one node: listed and not added to anything"})
 	}
 	slices.SortFunc(s.Unknown, func(a, b report.UnknownDevice) int { return strings.Compare(a.Resource, b.Resource) })
 	s.heldOnElastic()
