@@ -1,31 +1,57 @@
 // Package dump reads a folder of Kubernetes JSON or YAML into the inventory
 // that a live read gives: same type, same gaps.
 //
+// # Which folder is a cluster
+//
 // A folder that holds readable files directly is one cluster, named by the
-// folder; otherwise each of its subfolders is a cluster. Readable files end in
-// .json, .yaml, .yml, and any of these with .gz; others are passed over. A file
-// holds objects, Lists or typed lists in any nesting, several documents too.
+// folder; otherwise each of its subfolders is one. Subfolders are parts of one
+// cluster all the same when one of them, without nodes of its own, is named
+// like a resource (pods, events), like cluster-resources of a support bundle, or
+// like a namespace of every cluster (kube-system, default). Lists of nodes in
+// two places of one cluster are an error: it is several clusters.
+//
+// Readable files end in .json, .yaml, .yml, and any of these with .gz; others
+// are passed over, as are hidden ones. A link to a file is followed inside the
+// dump only; a link to a folder is not.
+//
+// # What a file holds
+//
+// Objects, Lists or typed lists in any nesting, an array of these, several
+// documents too. Objects of kinds that no check reads are passed over, and
+// nothing is kept of Secrets and ConfigMaps. An object that stands in several
+// files counts once; one name with two UIDs is an error for nodes and for
+// kube-system. JSON is read as it comes, YAML whole and up to MaxYAMLBytes.
+//
+// # What was collected
 //
 // A file whose base name is a resource's plural (pods.json,
 // workloads.kueue.x-k8s.io.json) declares that the resource was collected, so
 // that an empty list there means none. Within a cluster's folder, such a file
 // in a subfolder named like a namespace covers that namespace alone, and so
 // does a file named by a namespace in a folder named by a plural
-// (pods/default.json). An object outside such files shows that its resource was
-// collected. What was not collected is a gap, as far as it is built in.
+// (pods/default.json); namespaces that no file covers are a gap. An object
+// outside such files shows that its resource was collected. What was not
+// collected is a gap, as far as it is built in and a check needs it. An API
+// server's refusal in place of a list is a gap with that reason. A file that
+// declares one resource and holds others alone is an error.
 //
-// A broken file fails the whole read with its name and position: nothing is
-// skipped. Symbolic links are not followed.
+// Files that `audit dump` writes are named <plural>[.<group>].json.gz, beside a
+// marker of kind AuditDump that tells the server's time and what could not be read.
+//
+// # Now
+//
+// Now is the newest time that the control plane or a kubelet set: creations,
+// heartbeats, lease renewals, events, container starts. Deletion times and dates
+// of certificates may lie ahead and do not count, nor do those of a single node
+// whose clock is more than a day ahead of all the others (see clock).
+//
+// A broken file fails the whole read with its name and position, all broken
+// files at once: nothing is skipped.
 package dump
 
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"sort"
-	"strings"
 	"time"
 
 	"gpuaudit/audit/inventory"
@@ -61,11 +87,12 @@ func Read(dir string, o Options) ([]*inventory.Cluster, time.Time, error) {
 			broken = append(broken, err)
 			continue
 		}
-		if !r.takenAt.IsZero() {
-			r.newest = r.takenAt
+		at := r.takenAt
+		if at.IsZero() {
+			at = r.clock.newest()
 		}
-		if o.Now.IsZero() && r.newest.After(now) {
-			now = r.newest
+		if o.Now.IsZero() {
+			now = later(now, at)
 		}
 		readers = append(readers, r)
 	}
@@ -88,99 +115,4 @@ func Read(dir string, o Options) ([]*inventory.Cluster, time.Time, error) {
 		return nil, time.Time{}, errors.Join(broken...)
 	}
 	return out, now.UTC(), nil
-}
-
-// folder is one cluster's folder and its files, relative and sorted.
-type folder struct {
-	name, dir string
-	files     []string
-}
-
-func clusters(dir string) ([]folder, error) {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("dump %q does not exist; give a folder with --from", dir)
-	case err != nil:
-		return nil, fmt.Errorf("dump %q: %w", dir, err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("dump %q is a file; give the folder that holds it", dir)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("dump %q: %w", dir, err)
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("dump %q: %w", dir, err)
-	}
-	var subs []string
-	for _, e := range entries {
-		switch {
-		case strings.HasPrefix(e.Name(), "."):
-		case e.Type().IsRegular() && readable(e.Name()):
-			files, err := walk(dir)
-			return []folder{{filepath.Base(abs), dir, files}}, err
-		case e.IsDir():
-			subs = append(subs, e.Name())
-		}
-	}
-	var out []folder
-	for _, name := range subs {
-		files, err := walk(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		if len(files) > 0 {
-			out = append(out, folder{name, filepath.Join(dir, name), files})
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("dump %q holds no .json or .yaml file; expected nodes.json, pods.json and so on, or a subfolder with these for each cluster", dir)
-	}
-	return out, nil
-}
-
-func walk(dir string) ([]string, error) {
-	var out []string
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case path != dir && strings.HasPrefix(e.Name(), "."):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case e.Type().IsRegular() && readable(e.Name()):
-			rel, err := filepath.Rel(dir, path)
-			if err != nil {
-				return err
-			}
-			out = append(out, rel)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("dump %q: %w", dir, err)
-	}
-	sort.Strings(out)
-	return out, nil
-}
-
-func readable(name string) bool {
-	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
-	return strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
-}
-
-// base is a file's name without its extensions, in lower case.
-func base(file string) string {
-	name := strings.ToLower(filepath.Base(file))
-	name = strings.TrimSuffix(name, ".gz")
-	for _, ext := range []string{".json", ".yaml", ".yml"} {
-		if s, ok := strings.CutSuffix(name, ext); ok {
-			return s
-		}
-	}
-	return name
 }

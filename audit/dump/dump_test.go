@@ -149,7 +149,7 @@ func TestBroken(t *testing.T) {
 		"no name":      {map[string]string{"nodes.json": good, "pods.json": `{"kind":"PodList","apiVersion":"v1","items":[{}]}`}, []string{"pods.json", "metadata.name"}},
 		"no object":    {map[string]string{"nodes.json": `{"kind":"List","items":[7]}`}, []string{"nodes.json", "no object"}},
 		"items a map":  {map[string]string{"nodes.json": `{"kind":"List","items":{}}`}, []string{"nodes.json", "items is no list"}},
-		"yaml":         {map[string]string{"nodes.yaml": "kind: List\n---\nkind: [\n"}, []string{"nodes.yaml", "line 3"}},
+		"yaml":         {map[string]string{"nodes.yaml": "kind: List\n---\nkind: [\n"}, []string{"nodes.yaml:3:"}},
 		"too large":    {map[string]string{"nodes.json": good}, []string{"nodes.json", "refused"}},
 		"bare scalar":  {map[string]string{"nodes.json": "7"}, []string{"nodes.json", "where an object was expected"}},
 		"second value": {map[string]string{"nodes.json": good + "}"}, []string{"nodes.json:1:"}},

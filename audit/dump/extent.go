@@ -2,6 +2,8 @@ package dump
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -27,10 +29,8 @@ func (r *reader) extents(last bool) {
 		done[k.resource] = true
 		r.extent(k, named[k.resource] && !k.builtin, last)
 	}
-	for resource := range r.cluster.Custom {
-		if !done[resource] {
-			r.cluster.SetExtent(resource, inventory.SeenWhole)
-		}
+	for _, resource := range r.others(done) {
+		r.extent(kind{resource: resource, namespaced: true}, false, last)
 	}
 	if !last {
 		return
@@ -49,9 +49,28 @@ func (r *reader) extents(last bool) {
 	}
 }
 
+// others are resources outside the list of kinds that objects, files or refusals show.
+func (r *reader) others(done map[inventory.Resource]bool) []inventory.Resource {
+	all := map[inventory.Resource]bool{}
+	for resource := range r.whole {
+		all[resource] = true
+	}
+	for resource := range r.scoped {
+		all[resource] = true
+	}
+	for resource := range r.failing {
+		all[resource] = true
+	}
+	maps.DeleteFunc(all, func(resource inventory.Resource, _ bool) bool { return done[resource] })
+	return slices.Sorted(maps.Keys(all))
+}
+
 func (r *reader) extent(k kind, named, last bool) {
 	c := r.cluster
 	if gaps := r.known[k.resource]; len(gaps) > 0 && !r.whole[k.resource] {
+		if r.failing[k.resource] && len(r.scoped[k.resource]) > 0 {
+			r.partial(k, last)
+		}
 		c.SetExtent(k.resource, inventory.NotSeen)
 		if len(r.scoped[k.resource]) > 0 {
 			c.SetExtent(k.resource, inventory.SeenSome)
@@ -104,7 +123,8 @@ func (r *reader) partial(k kind, last bool) {
 	}
 	var missing []string
 	for _, n := range c.Namespaces {
-		if !r.scoped[k.resource][n] {
+		refused := slices.ContainsFunc(r.known[k.resource], func(g inventory.Gap) bool { return g.Namespace == n })
+		if !r.scoped[k.resource][n] && !refused {
 			missing = append(missing, n)
 		}
 	}

@@ -63,15 +63,33 @@ func byKind(apiVersion, name string) (kind, bool) {
 		}
 	}
 	lower := strings.ToLower(name)
-	if group != "" && (strings.Contains(lower, "quota") || strings.Contains(lower, "queue") || strings.Contains(lower, "podgroup")) {
+	if group != "" && looksLikeQuota(lower) {
 		return kind{inventory.Resource(lower + "s." + group), group, name, true, false, false}, true
 	}
 	return kind{}, false
 }
 
+func looksLikeQuota(name string) bool {
+	return strings.Contains(name, "quota") || strings.Contains(name, "queue") || strings.Contains(name, "podgroup")
+}
+
 // byPlural finds the kind that a base name declares: pods, leases,
-// leases.coordination.k8s.io, workloads.kueue.x-k8s.io.
+// leases.coordination.k8s.io, workloads.kueue.x-k8s.io, and with the hyphens of
+// some support bundles resource-quotas.
 func byPlural(name string) (kind, bool) {
+	if k, ok := plural(name); ok {
+		return k, true
+	}
+	if short, _, _ := strings.Cut(name, "."); strings.Contains(short, "-") {
+		return plural(strings.ReplaceAll(short, "-", "") + name[len(short):])
+	}
+	if short, group, found := strings.Cut(name, "."); found && strings.Contains(group, ".") && looksLikeQuota(short) && strings.HasSuffix(short, "s") {
+		return kind{inventory.Resource(name), group, strings.TrimSuffix(short, "s"), true, false, false}, true
+	}
+	return kind{}, false
+}
+
+func plural(name string) (kind, bool) {
 	for _, k := range kinds {
 		plural, _, _ := strings.Cut(string(k.resource), ".")
 		if name == string(k.resource) || name == plural+"."+k.group || (k.builtin && name == plural) {

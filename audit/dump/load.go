@@ -2,7 +2,6 @@ package dump
 
 import (
 	"encoding/json"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +13,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"gpuaudit/audit/inventory"
@@ -45,31 +45,32 @@ func (l *loader) beginPods()  { l.pass = inventory.NewPodPass(l.c, l.shapes) }
 func (l *loader) commitPods() { l.pass.Commit() }
 
 // load reads one object; timesOnly reads a pod for its times alone.
-func (l *loader) load(k kind, raw json.RawMessage, timesOnly bool) (time.Time, error) {
+func (l *loader) load(k kind, raw json.RawMessage, timesOnly bool) (stamp, error) {
 	switch k.resource {
 	case inventory.Nodes:
 		var n corev1.Node
 		if err := json.Unmarshal(raw, &n); err != nil {
-			return time.Time{}, err
+			return stamp{}, err
 		}
 		l.c.Nodes = append(l.c.Nodes, inventory.NodeOf(&n))
-		times := []metav1.Time{n.CreationTimestamp}
+		out := stamp{plane: newest(n.CreationTimestamp), node: n.Name}
 		for _, c := range n.Status.Conditions {
-			times = append(times, c.LastHeartbeatTime, c.LastTransitionTime)
+			out.kubelet = later(out.kubelet, newest(c.LastHeartbeatTime, c.LastTransitionTime))
+			out.ready = out.ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}
-		return newest(times...), nil
+		return out, nil
 	case inventory.Pods:
 		return l.pod(raw, timesOnly)
 	case inventory.Leases:
 		var lease coordinationv1.Lease
 		if err := json.Unmarshal(raw, &lease); err != nil {
-			return time.Time{}, err
+			return stamp{}, err
 		}
 		if lease.Namespace != "" && lease.Namespace != corev1.NamespaceNodeLease {
-			return time.Time{}, nil
+			return stamp{}, nil
 		}
 		l.leases[lease.Name] = inventory.LeaseOf(&lease)
-		return later(newest(lease.CreationTimestamp), l.leases[lease.Name].Renewed), nil
+		return stamp{plane: newest(lease.CreationTimestamp), kubelet: l.leases[lease.Name].Renewed, node: lease.Name}, nil
 	case inventory.Events:
 		return l.event(k, raw)
 	case inventory.DaemonSets, inventory.Deployments, inventory.ReplicaSets, inventory.StatefulSets, inventory.Jobs, inventory.CronJobs:
@@ -78,19 +79,24 @@ func (l *loader) load(k kind, raw json.RawMessage, timesOnly bool) (time.Time, e
 	return l.other(k, raw)
 }
 
-func (l *loader) pod(raw json.RawMessage, timesOnly bool) (time.Time, error) {
+func (l *loader) pod(raw json.RawMessage, timesOnly bool) (stamp, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return time.Time{}, err
+		return stamp{}, err
 	}
 	if !timesOnly {
 		l.pass.Add(&p)
 	}
-	times := []metav1.Time{p.CreationTimestamp}
+	out := stamp{plane: newest(p.CreationTimestamp), node: p.Spec.NodeName}
+	var times []metav1.Time
 	if p.Status.StartTime != nil {
 		times = append(times, *p.Status.StartTime)
 	}
 	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			out.plane = later(out.plane, newest(c.LastTransitionTime, c.LastProbeTime))
+			continue
+		}
 		times = append(times, c.LastTransitionTime, c.LastProbeTime)
 	}
 	for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
@@ -101,35 +107,36 @@ func (l *loader) pod(raw json.RawMessage, timesOnly bool) (time.Time, error) {
 			times = append(times, s.State.Terminated.FinishedAt)
 		}
 	}
-	return newest(times...), nil
+	out.kubelet = newest(times...)
+	return out, nil
 }
 
-func (l *loader) event(k kind, raw json.RawMessage) (time.Time, error) {
+func (l *loader) event(k kind, raw json.RawMessage) (stamp, error) {
 	if k.group == "events.k8s.io" {
 		var e eventsv1.Event
 		if err := json.Unmarshal(raw, &e); err != nil {
-			return time.Time{}, err
+			return stamp{}, err
 		}
 		l.events.AddV1(&e)
-		at := later(newest(e.CreationTimestamp, e.DeprecatedLastTimestamp, e.DeprecatedFirstTimestamp), e.EventTime.Time)
+		at := later(newest(e.DeprecatedLastTimestamp, e.DeprecatedFirstTimestamp), e.EventTime.Time)
 		if e.Series != nil {
 			at = later(at, e.Series.LastObservedTime.Time)
 		}
-		return at, nil
+		return stamp{plane: newest(e.CreationTimestamp), kubelet: at, node: e.DeprecatedSource.Host}, nil
 	}
 	var e corev1.Event
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return time.Time{}, err
+		return stamp{}, err
 	}
 	l.events.AddCore(&e)
-	at := later(newest(e.CreationTimestamp, e.LastTimestamp, e.FirstTimestamp), e.EventTime.Time)
+	at := later(newest(e.LastTimestamp, e.FirstTimestamp), e.EventTime.Time)
 	if e.Series != nil {
 		at = later(at, e.Series.LastObservedTime.Time)
 	}
-	return at, nil
+	return stamp{plane: newest(e.CreationTimestamp), kubelet: at, node: e.Source.Host}, nil
 }
 
-func (l *loader) workload(k kind, raw json.RawMessage) (time.Time, error) {
+func (l *loader) workload(k kind, raw json.RawMessage) (stamp, error) {
 	var w *inventory.Workload
 	var err error
 	switch k.resource {
@@ -147,10 +154,10 @@ func (l *loader) workload(k kind, raw json.RawMessage) (time.Time, error) {
 		w, err = as(raw, l.templates.CronJob, &batchv1.CronJob{})
 	}
 	if err != nil {
-		return time.Time{}, err
+		return stamp{}, err
 	}
 	l.workloads = append(l.workloads, w)
-	return w.Created, nil
+	return stamp{plane: w.Created}, nil
 }
 
 func as[T any](raw json.RawMessage, reduce func(*T) *inventory.Workload, into *T) (*inventory.Workload, error) {
@@ -160,9 +167,9 @@ func as[T any](raw json.RawMessage, reduce func(*T) *inventory.Workload, into *T
 	return reduce(into), nil
 }
 
-func (l *loader) other(k kind, raw json.RawMessage) (time.Time, error) {
+func (l *loader) other(k kind, raw json.RawMessage) (stamp, error) {
 	c := l.c
-	var at time.Time
+	var at stamp
 	var err error
 	switch k.resource {
 	case inventory.Namespaces:
@@ -172,26 +179,26 @@ func (l *loader) other(k kind, raw json.RawMessage) (time.Time, error) {
 		if n.Name == metav1.NamespaceSystem {
 			c.UID = string(n.UID)
 		}
-		at = newest(n.CreationTimestamp)
+		at.plane = newest(n.CreationTimestamp)
 	case inventory.ResourceQuotas:
 		var q corev1.ResourceQuota
 		err = json.Unmarshal(raw, &q)
 		c.Quotas = append(c.Quotas, inventory.QuotaOf(&q))
-		at = newest(q.CreationTimestamp)
+		at.plane = newest(q.CreationTimestamp)
 	case inventory.Services:
 		var s corev1.Service
 		err = json.Unmarshal(raw, &s)
 		if out, ok := inventory.ServiceOf(&s); ok {
 			c.Services = append(c.Services, out)
 		}
-		at = newest(s.CreationTimestamp)
+		at.plane = newest(s.CreationTimestamp)
 	case inventory.EndpointSlices:
 		var s discoveryv1.EndpointSlice
 		err = json.Unmarshal(raw, &s)
 		if out, ok := inventory.EndpointSliceOf(&s); ok {
 			c.Endpoints = append(c.Endpoints, out)
 		}
-		at = newest(s.CreationTimestamp)
+		at.plane = newest(s.CreationTimestamp)
 	case inventory.PriorityClasses:
 		var p schedulingv1.PriorityClass
 		err = json.Unmarshal(raw, &p)
@@ -208,17 +215,21 @@ func (l *loader) other(k kind, raw json.RawMessage) (time.Time, error) {
 		}
 		c.Usage[m.Name] = inventory.UsageOf(&m)
 		c.MetricsServed = inventory.Yes
-		at = newest(m.Timestamp)
+		at = stamp{plane: newest(m.CreationTimestamp), kubelet: newest(m.Timestamp), node: m.Name}
 	default:
 		return l.custom(k, raw)
 	}
 	return at, err
 }
 
-func (l *loader) custom(k kind, raw json.RawMessage) (time.Time, error) {
+func (l *loader) custom(k kind, raw json.RawMessage) (stamp, error) {
+	// Items of a typed list may leave their kind to the list.
 	var u unstructured.Unstructured
-	if err := u.UnmarshalJSON(raw); err != nil {
-		return time.Time{}, err
+	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+		return stamp{}, err
+	}
+	if u.GetKind() == "" {
+		u.SetKind(k.kind)
 	}
 	switch k.resource {
 	case inventory.ResourceSlices:
@@ -230,22 +241,5 @@ func (l *loader) custom(k kind, raw json.RawMessage) (time.Time, error) {
 	default:
 		l.c.Custom[k.resource] = append(l.c.Custom[k.resource], inventory.CustomOf(k.resource, &u))
 	}
-	return newest(u.GetCreationTimestamp()), nil
-}
-
-// newest of some times that servers and kubelets set. A deletion time may lie
-// ahead and is never among them.
-func newest(times ...metav1.Time) time.Time {
-	var out time.Time
-	for _, t := range times {
-		out = later(out, t.Time)
-	}
-	return out
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b.UTC()
-	}
-	return a
+	return stamp{plane: newest(u.GetCreationTimestamp())}, nil
 }

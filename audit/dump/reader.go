@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"gpuaudit/audit/inventory"
 )
@@ -21,13 +21,18 @@ type reader struct {
 	folder
 	o       Options
 	cluster *inventory.Cluster
-	newest  time.Time
-	seen    map[string]bool // kind, namespace and name of objects read
+	clock   clock
+	seen    map[string]string // UID by kind, namespace and name of objects read
 	// whole resources have a file or an object for the whole cluster; scoped
 	// ones by namespace.
 	whole  map[inventory.Resource]bool
 	scoped map[inventory.Resource]map[string]bool
 	pods   map[string]bool // files that hold pods
+	// contents of files that declare a resource; shown by objects in others.
+	contents map[string]*content
+	shown    map[shown]bool
+	// failing resources have a refusal of the API server in place of a list.
+	failing map[inventory.Resource]bool
 	// takenAt and known are from the marker of a dump that this program wrote.
 	takenAt time.Time
 	known   map[inventory.Resource][]inventory.Gap
@@ -36,45 +41,9 @@ type reader struct {
 
 func newReader(f folder, o Options) *reader {
 	c := &inventory.Cluster{Name: f.name, Source: inventory.Dump, Custom: map[inventory.Resource][]*inventory.Custom{}, PriorityClasses: map[string]int32{}, RuntimeClasses: map[string]*inventory.RuntimeClass{}}
-	return &reader{folder: f, o: o, cluster: c, seen: map[string]bool{}, whole: map[inventory.Resource]bool{}, scoped: map[inventory.Resource]map[string]bool{}, pods: map[string]bool{},
+	return &reader{folder: f, o: o, cluster: c, clock: newClock(), seen: map[string]string{}, whole: map[inventory.Resource]bool{}, scoped: map[inventory.Resource]map[string]bool{}, pods: map[string]bool{},
+		contents: map[string]*content{}, shown: map[shown]bool{}, failing: map[inventory.Resource]bool{}, known: map[inventory.Resource][]inventory.Gap{},
 		loader: newLoader(c)}
-}
-
-// scope says what a file's name and place declare.
-type scope struct {
-	kind      kind
-	declared  bool
-	namespace string // "" is the whole cluster
-}
-
-func (r *reader) scope(file string) scope {
-	name, dir := base(file), filepath.Dir(file)
-	parent := strings.ToLower(filepath.Base(dir))
-	if k, ok := byPlural(name); ok {
-		s := scope{kind: k, declared: true}
-		if dir != "." && k.namespaced && r.isNamespace(filepath.Base(dir)) {
-			s.namespace = filepath.Base(dir)
-		}
-		return s
-	}
-	if k, ok := byPlural(parent); ok && dir != "." && k.namespaced && len(validation.IsDNS1123Label(name)) == 0 {
-		return scope{kind: k, declared: true, namespace: name}
-	}
-	return scope{}
-}
-
-// isNamespace tells a namespace's folder from another: by the list of
-// namespaces where there is one, else by the name's form.
-func (r *reader) isNamespace(name string) bool {
-	if len(r.cluster.Namespaces) > 0 {
-		for _, n := range r.cluster.Namespaces {
-			if n == name {
-				return true
-			}
-		}
-		return false
-	}
-	return len(validation.IsDNS1123Label(name)) == 0
 }
 
 // first reads everything but pods, of which it only takes the times.
@@ -88,6 +57,7 @@ func (r *reader) first() error {
 			broken = append(broken, err)
 		}
 	}
+	r.settle()
 	return errors.Join(broken...)
 }
 
@@ -121,12 +91,22 @@ func (r *reader) file(file string, pods bool) error {
 	fallback := head{}
 	if s.declared {
 		fallback = head{APIVersion: apiVersion(s.kind), Kind: s.kind.kind}
-		r.collected(s.kind, s.namespace)
 	}
+	c := &content{held: map[inventory.Resource]int{}}
 	path := filepath.Join(r.dir, file)
-	return stream(path, r.o.MaxBytes, fallback, func(o object) error {
-		return r.object(file, s, o, pods)
+	err := stream(path, r.o.MaxBytes, fallback, func(o object) error {
+		return r.object(file, s, c, o, pods)
 	})
+	if err != nil || pods {
+		return err
+	}
+	if c.failure == nil {
+		if err := misnamed(s, c); err != nil {
+			return &fileError{path, "", err}
+		}
+	}
+	r.contents[file] = c
+	return nil
 }
 
 func apiVersion(k kind) string {
@@ -139,80 +119,107 @@ func apiVersion(k kind) string {
 	return k.group + "/v1beta1"
 }
 
-// collected notes that a resource was read for a namespace, or for all.
-func (r *reader) collected(k kind, namespace string) {
-	if namespace == "" {
-		r.whole[k.resource] = true
-		return
-	}
-	if r.scoped[k.resource] == nil {
-		r.scoped[k.resource] = map[string]bool{}
-	}
-	r.scoped[k.resource][namespace] = true
-}
-
-func (r *reader) object(file string, s scope, o object, pods bool) error {
-	if strings.HasSuffix(o.kind, "APIResourceList") {
+// object takes one object of a file in one of the two passes.
+func (r *reader) object(file string, s scope, c *content, o object, pods bool) error {
+	k, known := byKind(o.apiVersion, o.kind)
+	if !known {
 		if pods {
 			return nil
 		}
-		return r.discovery(o.raw)
+		return r.unlike(file, s, c, o)
 	}
-	if o.kind == "AuditDump" {
-		return r.made(o.raw)
-	}
-	k, ok := byKind(o.apiVersion, o.kind)
-	if !ok {
-		if o.kind == "" && !pods {
-			r.version(file, o.raw)
-		}
-		return nil
-	}
+	c.objects++
+	c.other = o.kind
+	c.held[k.resource]++
 	isPod := k.resource == inventory.Pods
 	if isPod && !pods {
 		r.pods[file] = true
 	}
-	if isPod != pods && !isPod {
+	if pods && !isPod {
 		return nil
 	}
-	var meta struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
+	var meta named
 	if err := json.Unmarshal(o.raw, &meta); err != nil {
 		return fmt.Errorf("%s that ends here: %w", o.kind, err)
 	}
-	if meta.Metadata.Name == "" {
+	m := meta.Metadata
+	if m.Name == "" {
 		return fmt.Errorf("%s that ends here has no metadata.name", o.kind)
 	}
-	if !s.declared {
+	if !s.declared && !pods {
 		// An object of a kind shows that its resource was collected, for the
 		// namespace of its folder or for all.
-		namespace := ""
-		if dir := filepath.Dir(file); dir != "." && k.namespaced && r.isNamespace(filepath.Base(dir)) && filepath.Base(dir) == meta.Metadata.Namespace {
-			namespace = filepath.Base(dir)
+		where := shown{resource: k.resource}
+		if dir := filepath.Dir(file); dir != "." && k.namespaced && filepath.Base(dir) == m.Namespace {
+			where.folder = m.Namespace
 		}
-		r.collected(k, namespace)
+		r.shown[where] = true
 	}
-	id := k.kind + "\x00" + k.group + "\x00" + meta.Metadata.Namespace + "\x00" + meta.Metadata.Name
-	if isPod {
-		id += map[bool]string{false: "\x00times"}[pods]
-	}
-	if k.resource != inventory.Events {
-		if r.seen[id] {
-			return nil
-		}
-		r.seen[id] = true
+	if again, err := r.again(k, m.Namespace, m.Name, m.UID, isPod && !pods); again || err != nil {
+		return err
 	}
 	at, err := r.load(k, o.raw, isPod && !pods)
 	if err != nil {
-		return fmt.Errorf("%s %q that ends here: %w", o.kind, meta.Metadata.Name, err)
+		return fmt.Errorf("%s %q that ends here: %w", o.kind, m.Name, err)
 	}
-	if at.After(r.newest) {
-		r.newest = at
+	if !pods {
+		r.clock.add(at)
 	}
+	return nil
+}
+
+// named is what tells objects apart.
+type named struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		UID       string `json:"uid"`
+	} `json:"metadata"`
+}
+
+// again is true for an object that another file held already. Events tell
+// themselves apart (see inventory.EventPass).
+func (r *reader) again(k kind, namespace, name, uid string, timesOnly bool) (bool, error) {
+	if k.resource == inventory.Events {
+		return false, nil
+	}
+	id := k.kind + "\x00" + k.group + "\x00" + namespace + "\x00" + name
+	if timesOnly {
+		id += "\x00times"
+	}
+	identity := k.resource == inventory.Nodes || k.resource == inventory.Namespaces && name == metav1.NamespaceSystem
+	if !identity {
+		uid = ""
+	}
+	before, again := r.seen[id]
+	if !again {
+		r.seen[id] = uid
+	}
+	if again && before != "" && uid != "" && before != uid {
+		return true, fmt.Errorf("%s %q has UID %q here and %q elsewhere in the folder: two clusters or two moments in one; keep one of them", k.kind, name, uid, before)
+	}
+	return again, nil
+}
+
+// unlike takes what is no object of a kind that is read.
+func (r *reader) unlike(file string, s scope, c *content, o object) error {
+	switch {
+	case strings.HasSuffix(o.kind, "APIResourceList"):
+		return r.discovery(o.raw)
+	case o.kind == "AuditDump":
+		return r.made(o.raw)
+	case o.kind == "Status" && s.declared:
+		gap, err := failed(s.kind.resource, o.raw)
+		if gap != nil {
+			c.failure = gap
+		}
+		return err
+	case o.kind == "":
+		r.version(file, o.raw)
+		return nil
+	}
+	c.objects++
+	c.other = o.kind
 	return nil
 }
 
@@ -263,7 +270,6 @@ func (r *reader) made(raw json.RawMessage) error {
 	}
 	r.takenAt = m.CollectedAt
 	r.cluster.ListedNamespaces = m.Namespaces
-	r.known = map[inventory.Resource][]inventory.Gap{}
 	for _, g := range m.Gaps {
 		gap := inventory.Gap{Resource: inventory.Resource(g.Resource), Namespace: g.Namespace, Reason: inventory.GapReason(g.Reason), Message: g.Message}
 		r.known[gap.Resource] = append(r.known[gap.Resource], gap)

@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // object is one Kubernetes object as read, with where it stood.
@@ -26,22 +24,6 @@ type head struct {
 	Kind       string            `json:"kind"`
 	Items      []json.RawMessage `json:"items"`
 }
-
-// fileError names the file and, where it is known, the position.
-type fileError struct {
-	file string
-	at   string
-	err  error
-}
-
-func (e *fileError) Error() string {
-	if e.at != "" {
-		return fmt.Sprintf("dump file %s:%s: %v", e.file, e.at, e.err)
-	}
-	return fmt.Sprintf("dump file %s: %v", e.file, e.err)
-}
-
-func (e *fileError) Unwrap() error { return e.err }
 
 // stream calls yield for every object of a file, one at a time. fallback is the
 // kind of items that name none.
@@ -68,33 +50,54 @@ func stream(path string, limit int64, fallback head, yield func(object) error) e
 		in = zip
 		name = strings.TrimSuffix(name, ".gz")
 	}
+	isJSON := strings.HasSuffix(name, ".json")
+	if !isJSON {
+		limit = min(limit, MaxYAMLBytes)
+	}
 	bounded := &limitReader{in: in, left: limit}
-	position := &lines{in: bounded}
-	if strings.HasSuffix(name, ".json") {
-		err = jsonObjects(position, fallback, yield)
-	} else {
-		err = yamlObjects(position, fallback, yield)
+	body, mark, err := unmarked(bounded)
+	switch {
+	case err != nil:
+	case isJSON:
+		err = jsonObjects(body, fallback, yield)
+	default:
+		err = yamlObjects(body, fallback, yield)
 	}
 	switch {
 	case err == nil:
 		return nil
 	case bounded.over:
-		return &fileError{path, "", fmt.Errorf("unpacks to more than %d bytes: refused", limit)}
+		return &fileError{path, "", fmt.Errorf("unpacks to more than %d bytes: refused; split it, or write YAML as JSON", limit)}
 	}
 	var at *posError
 	if errors.As(err, &at) {
-		return &fileError{path, position.at(at.offset), at.err}
+		offset := at.offset + mark
+		if at.next {
+			offset = fault(path, offset)
+		}
+		return &fileError{path, position(path, offset), at.err}
+	}
+	var line *lineError
+	if errors.As(err, &line) {
+		return &fileError{path, fmt.Sprint(line.line), line.err}
 	}
 	return &fileError{path, "", err}
 }
 
-// posError is an error at an offset of the unpacked file.
-type posError struct {
-	offset int64
-	err    error
+// unmarked drops a UTF-8 byte order mark, and tells how long it was. UTF-16, as
+// some shells write it, is refused in words.
+func unmarked(in io.Reader) (io.Reader, int64, error) {
+	r := bufio.NewReader(in)
+	start, _ := r.Peek(3) // what cannot be read fails again where it is read
+	switch {
+	case bytes.HasPrefix(start, []byte("\xef\xbb\xbf")):
+		_, err := r.Discard(3)
+		return r, 3, err
+	case bytes.HasPrefix(start, []byte("\xff\xfe")), bytes.HasPrefix(start, []byte("\xfe\xff")):
+		return r, 0, &posError{0, errors.New("is UTF-16 text; write it as UTF-8"), false}
+	}
+	return r, 0, nil
 }
-
-func (e *posError) Error() string { return e.err.Error() }
 
 // jsonObjects reads concatenated JSON values. The items of a list are read one
 // by one, so that a large list is never in memory whole.
@@ -126,7 +129,10 @@ func jsonObjects(in io.Reader, fallback head, yield func(object) error) error {
 				return jsonError(dec, err)
 			}
 		default:
-			return &posError{dec.InputOffset(), fmt.Errorf("holds %v where an object was expected", token)}
+			if fallback.Kind == "" {
+				continue // some other tool's file: no object stands in it
+			}
+			return &posError{dec.InputOffset(), fmt.Errorf("holds %v where an object was expected", token), false}
 		}
 	}
 }
@@ -134,12 +140,12 @@ func jsonObjects(in io.Reader, fallback head, yield func(object) error) error {
 func jsonError(dec *json.Decoder, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return &posError{max(syntax.Offset, dec.InputOffset()), errors.New(syntax.Error())}
+		return &posError{dec.InputOffset(), errors.New(syntax.Error()), true}
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &posError{dec.InputOffset(), errors.New("ends in the middle")}
+		return &posError{dec.InputOffset(), errors.New("ends in the middle"), false}
 	}
-	return &posError{dec.InputOffset(), err}
+	return &posError{dec.InputOffset(), err, false}
 }
 
 // topLevel reads an object that may be a list: its items are handed on as they
@@ -155,44 +161,22 @@ func topLevel(dec *json.Decoder, fallback head, yield func(object) error) error 
 			return jsonError(dec, err)
 		}
 		key, _ := token.(string)
-		if key != "items" {
-			var raw json.RawMessage
-			if err := dec.Decode(&raw); err != nil {
-				return jsonError(dec, err)
-			}
-			fields[key] = raw
-			if key == "kind" || key == "apiVersion" {
-				own = listed(fields, fallback)
-			}
-			continue
-		}
-		list = true
-		open, err := dec.Token()
-		if err != nil {
-			return jsonError(dec, err)
-		}
-		if open == nil {
-			continue // items: null is an empty list
-		}
-		if open != json.Delim('[') {
-			return &posError{dec.InputOffset(), errors.New("items is no list")}
-		}
-		for dec.More() {
-			var raw json.RawMessage
-			if err := dec.Decode(&raw); err != nil {
-				return jsonError(dec, err)
-			}
-			var h head
-			if json.Unmarshal(raw, &h) == nil && h.Kind == "" && own.Kind == "" {
-				waiting = append(waiting, raw) // its kind follows the items
-				continue
-			}
-			if err := one(raw, own, dec.InputOffset(), yield); err != nil {
+		if key == "items" {
+			list = true
+			late, err := items(dec, fallback, own, yield)
+			if err != nil {
 				return err
 			}
+			waiting = append(waiting, late...)
+			continue
 		}
-		if _, err := dec.Token(); err != nil {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
 			return jsonError(dec, err)
+		}
+		fields[key] = raw
+		if key == "kind" || key == "apiVersion" {
+			own = listed(fields, fallback)
 		}
 	}
 	if _, err := dec.Token(); err != nil {
@@ -209,9 +193,65 @@ func topLevel(dec *json.Decoder, fallback head, yield func(object) error) error 
 	}
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		return &posError{dec.InputOffset(), err}
+		return &posError{dec.InputOffset(), err, false}
 	}
 	return one(raw, fallback, dec.InputOffset(), yield)
+}
+
+// items hands the items of a list on, and gives back those whose kind is not
+// known yet, since it follows them.
+func items(dec *json.Decoder, fallback, own head, yield func(object) error) ([]json.RawMessage, error) {
+	open, err := dec.Token()
+	if err != nil {
+		return nil, jsonError(dec, err)
+	}
+	if open == nil {
+		return nil, nil // items: null is an empty list
+	}
+	if open != json.Delim('[') {
+		if fallback.Kind != "" {
+			return nil, &posError{dec.InputOffset(), errors.New("items is no list"), false}
+		}
+		return nil, pass(dec, open)
+	}
+	var waiting []json.RawMessage
+	for dec.More() {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, jsonError(dec, err)
+		}
+		var h head
+		if json.Unmarshal(raw, &h) == nil && h.Kind == "" && own.Kind == "" {
+			waiting = append(waiting, raw)
+			continue
+		}
+		if err := one(raw, own, dec.InputOffset(), yield); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, jsonError(dec, err)
+	}
+	return waiting, nil
+}
+
+// pass reads over the rest of a value that began with token.
+func pass(dec *json.Decoder, token json.Token) error {
+	for depth := 0; ; {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		if token, err = dec.Token(); err != nil {
+			return jsonError(dec, err)
+		}
+	}
 }
 
 // listed gives the kind of a list's items: PodList holds Pods, List says nothing.
@@ -237,7 +277,10 @@ func item(dec *json.Decoder, fallback head, yield func(object) error) error {
 func one(raw json.RawMessage, fallback head, offset int64, yield func(object) error) error {
 	var h head
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return &posError{offset, fmt.Errorf("an entry that ends here is no object: %w", err)}
+		if fallback.Kind == "" {
+			return nil // some other tool's file: no object stands here
+		}
+		return &posError{offset, fmt.Errorf("an entry that ends here is no object: %w", err), false}
 	}
 	if strings.HasSuffix(h.Kind, "List") && h.Kind != "APIResourceList" && h.Kind != "APIGroupList" {
 		inner := fallback
@@ -259,74 +302,9 @@ func one(raw json.RawMessage, fallback head, offset int64, yield func(object) er
 		h.APIVersion = fallback.APIVersion
 	}
 	if err := yield(object{h.APIVersion, h.Kind, raw}); err != nil {
-		return &posError{offset, err}
+		return &posError{offset, err, false}
 	}
 	return nil
-}
-
-// yamlObjects reads the documents of a YAML file, which is read whole.
-func yamlObjects(in io.Reader, fallback head, yield func(object) error) error {
-	body, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	found := false
-	for _, doc := range documents(body) {
-		if len(bytes.TrimSpace(stripComments(doc.text))) == 0 {
-			continue
-		}
-		found = true
-		raw, err := yaml.YAMLToJSON(doc.text)
-		if err != nil {
-			return fmt.Errorf("document that begins at line %d: %w", doc.line, err)
-		}
-		if err := jsonObjects(bytes.NewReader(raw), fallback, yield); err != nil {
-			var at *posError
-			if errors.As(err, &at) {
-				err = at.err
-			}
-			return fmt.Errorf("document that begins at line %d: %w", doc.line, err)
-		}
-	}
-	if !found {
-		return errors.New("holds nothing but blanks; a broken collection, not an empty list")
-	}
-	return nil
-}
-
-type document struct {
-	text []byte
-	line int
-}
-
-func documents(body []byte) []document {
-	var out []document
-	start, line, from := 0, 1, 1
-	for i := 0; i < len(body); {
-		end := bytes.IndexByte(body[i:], '\n')
-		next := len(body)
-		if end >= 0 {
-			next = i + end + 1
-		}
-		row := bytes.TrimRight(body[i:next], "\r\n \t")
-		if bytes.Equal(row, []byte("---")) || bytes.HasPrefix(row, []byte("--- ")) {
-			out = append(out, document{body[start:i], from})
-			start, from = next, line+1
-		}
-		i = next
-		line++
-	}
-	return append(out, document{body[start:], from})
-}
-
-func stripComments(doc []byte) []byte {
-	var out [][]byte
-	for _, row := range bytes.Split(doc, []byte("\n")) {
-		if !bytes.HasPrefix(bytes.TrimSpace(row), []byte("#")) {
-			out = append(out, row)
-		}
-	}
-	return bytes.Join(out, []byte("\n"))
 }
 
 // limitReader fails beyond a bound, so that a bomb is not unpacked.
@@ -347,33 +325,4 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	n, err := l.in.Read(p)
 	l.left -= int64(n)
 	return n, err
-}
-
-// lines remembers where lines begin, to word a position.
-type lines struct {
-	in     io.Reader
-	offset int64
-	starts []int64
-}
-
-func (l *lines) Read(p []byte) (int, error) {
-	n, err := l.in.Read(p)
-	for i := range p[:n] {
-		if p[i] == '\n' {
-			l.starts = append(l.starts, l.offset+int64(i)+1)
-		}
-	}
-	l.offset += int64(n)
-	return n, err
-}
-
-func (l *lines) at(offset int64) string {
-	line, start := 1, int64(0)
-	for i, s := range l.starts {
-		if s > offset {
-			break
-		}
-		line, start = i+2, s
-	}
-	return fmt.Sprintf("%d:%d", line, offset-start+1)
 }
