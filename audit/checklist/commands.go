@@ -78,10 +78,9 @@ func dollarQuote(arg string) string {
 			b.WriteString(`\n`)
 		case c == '\t':
 			b.WriteString(`\t`)
-		case c == '\'' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < 0x20 || c > 0x7e || c == '!': // an interactive bash expands ! by its history
+		// A quote is never written as one: a shell without this form would end the
+		// word there and run what follows. An interactive bash expands ! by its history.
+		case c < 0x20 || c > 0x7e || c == '!' || c == '\'' || c == '\\':
 			fmt.Fprintf(&b, `\%03o`, c)
 		default:
 			b.WriteByte(c)

@@ -21,8 +21,8 @@ func TestShell(t *testing.T) {
 		{[]string{"echo", ""}, "echo ''"},
 		{[]string{"echo", "it's $HOME"}, `echo 'it'\''s $HOME'`},
 		{[]string{"echo", "a\nb"}, `echo $'a\nb'`},
-		{[]string{"echo", "it's\x1b1"}, `echo $'it\'s\0331'`},
-		{[]string{"echo", "\u202ex!\\"}, `echo $'\342\200\256x\041\\'`},
+		{[]string{"echo", "it's\x1b1"}, `echo $'it\047s\0331'`},
+		{[]string{"echo", "\u202ex!\\"}, `echo $'\342\200\256x\041\134'`},
 		{[]string{"echo", "~root", "*", "#x", "=ls"}, `echo '~root' '*' '#x' '=ls'`},
 		{[]string{"echo", "节点"}, `echo '节点'`},
 		{[]string{"echo", "\xff"}, `echo $'\377'`},
@@ -64,6 +64,18 @@ func TestShellKeepsHostileTexts(t *testing.T) {
 			if err := cmd.Run(); err != nil || out.String() != text {
 				t.Errorf("%s: a shell made %+q of %+q (%v %s)", locale, out.String(), text, err, errs.String())
 			}
+		}
+	}
+}
+
+// TestNoShellRunsANameAsCode: a shell that does not know the $'..' form must not
+// end the word inside of a name either.
+func TestNoShellRunsANameAsCode(t *testing.T) {
+	for _, name := range []string{"a\x1b';touch pwned;#", "a\n'$(touch pwned)'", "\\'\x00;touch pwned", "x\u202e';touch pwned;'"} {
+		quoted := Shell("echo", name)
+		body, found := strings.CutPrefix(quoted, "echo $'")
+		if !found || strings.Count(body, "'") != 1 || !strings.HasSuffix(body, "'") {
+			t.Errorf("%q is quoted as %s: it has a quote inside", name, quoted)
 		}
 	}
 }
