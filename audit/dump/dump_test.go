@@ -149,7 +149,7 @@ func TestBroken(t *testing.T) {
 		"no name":      {map[string]string{"nodes.json": good, "pods.json": `{"kind":"PodList","apiVersion":"v1","items":[{}]}`}, []string{"pods.json", "metadata.name"}},
 		"no object":    {map[string]string{"nodes.json": `{"kind":"List","items":[7]}`}, []string{"nodes.json", "no object"}},
 		"items a map":  {map[string]string{"nodes.json": `{"kind":"List","items":{}}`}, []string{"nodes.json", "items is no list"}},
-		"yaml":         {map[string]string{"nodes.yaml": "kind: List\n---\nkind: [\n"}, []string{"nodes.yaml:3:"}},
+		"yaml":         {map[string]string{"nodes.yaml": "kind: ConfigMap\n---\nkind: [\n"}, []string{"nodes.yaml:3:"}},
 		"too large":    {map[string]string{"nodes.json": good}, []string{"nodes.json", "refused"}},
 		"bare scalar":  {map[string]string{"nodes.json": "7"}, []string{"nodes.json", "where an object was expected"}},
 		"second value": {map[string]string{"nodes.json": good + "}"}, []string{"nodes.json:1:"}},
@@ -171,6 +171,21 @@ func TestBroken(t *testing.T) {
 	}
 	if _, _, err := Read(folderOf(t, map[string]string{"nodes.json": `{"kind":"List","items":[]}`}), Options{}); err == nil || !strings.Contains(err.Error(), "--now") {
 		t.Errorf("a dump without any time: %v", err)
+	}
+}
+
+// TestCutLists: a page of a longer list and a list without items are refused:
+// they would pass for whole lists.
+func TestCutLists(t *testing.T) {
+	for name, c := range map[string]struct{ pods, want string }{
+		"a page":    {`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x","remainingItemCount":900},"items":[]}`, "one page of a longer list"},
+		"remaining": {`{"metadata":{"remainingItemCount":3},"items":[],"kind":"List"}`, "one page of a longer list"},
+		"no items":  {`{"kind":"List","apiVersion":"v1"}`, "without items"},
+	} {
+		_, _, err := Read(folderOf(t, map[string]string{"nodes.json": list("List", node), "pods.json": c.pods}), Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "pods.json") {
+			t.Errorf("%s: error is %v, want %q", name, err, c.want)
+		}
 	}
 }
 

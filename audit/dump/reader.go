@@ -138,11 +138,12 @@ func (r *reader) object(file string, s scope, c *content, o object, pods bool) e
 	if pods && !isPod {
 		return nil
 	}
-	var meta named
-	if err := json.Unmarshal(o.raw, &meta); err != nil {
-		return fmt.Errorf("%s that ends here: %w", o.kind, err)
+	var m named
+	if len(o.metadata) > 0 {
+		if err := json.Unmarshal(o.metadata, &m); err != nil {
+			return fmt.Errorf("%s that ends here: metadata: %w", o.kind, err)
+		}
 	}
-	m := meta.Metadata
 	if m.Name == "" {
 		return fmt.Errorf("%s that ends here has no metadata.name", o.kind)
 	}
@@ -154,6 +155,9 @@ func (r *reader) object(file string, s scope, c *content, o object, pods bool) e
 			where.folder = m.Namespace
 		}
 		r.shown[where] = true
+	}
+	if isPod && !pods && (!r.o.Now.IsZero() || !r.takenAt.IsZero()) {
+		return nil // its times decide nothing
 	}
 	if again, err := r.again(k, m.Namespace, m.Name, m.UID, isPod && !pods); again || err != nil {
 		return err
@@ -170,11 +174,9 @@ func (r *reader) object(file string, s scope, c *content, o object, pods bool) e
 
 // named is what tells objects apart.
 type named struct {
-	Metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-		UID       string `json:"uid"`
-	} `json:"metadata"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	UID       string `json:"uid"`
 }
 
 // again is true for an object that another file held already. Events tell

@@ -15,6 +15,7 @@ import (
 // object is one Kubernetes object as read, with where it stood.
 type object struct {
 	apiVersion, kind string
+	metadata         json.RawMessage
 	raw              json.RawMessage
 }
 
@@ -22,6 +23,7 @@ type object struct {
 type head struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
+	Metadata   json.RawMessage   `json:"metadata"`
 	Items      []json.RawMessage `json:"items"`
 }
 
@@ -182,6 +184,9 @@ func topLevel(dec *json.Decoder, fallback head, yield func(object) error) error 
 	if _, err := dec.Token(); err != nil {
 		return jsonError(dec, err)
 	}
+	if err := whole(fields, list); err != nil {
+		return &posError{dec.InputOffset(), err, false}
+	}
 	if list {
 		own = listed(fields, fallback)
 		for _, raw := range waiting {
@@ -220,8 +225,7 @@ func items(dec *json.Decoder, fallback, own head, yield func(object) error) ([]j
 		if err := dec.Decode(&raw); err != nil {
 			return nil, jsonError(dec, err)
 		}
-		var h head
-		if json.Unmarshal(raw, &h) == nil && h.Kind == "" && own.Kind == "" {
+		if own.Kind == "" && kindless(raw) {
 			waiting = append(waiting, raw)
 			continue
 		}
@@ -233,6 +237,13 @@ func items(dec *json.Decoder, fallback, own head, yield func(object) error) ([]j
 		return nil, jsonError(dec, err)
 	}
 	return waiting, nil
+}
+
+func kindless(raw json.RawMessage) bool {
+	var h struct {
+		Kind string `json:"kind"`
+	}
+	return json.Unmarshal(raw, &h) == nil && h.Kind == ""
 }
 
 // pass reads over the rest of a value that began with token.
@@ -252,6 +263,25 @@ func pass(dec *json.Decoder, token json.Token) error {
 			return jsonError(dec, err)
 		}
 	}
+}
+
+// whole refuses a list that says itself that it is only a page of a longer one,
+// and one that has lost its items: both would pass for lists without the rest.
+func whole(fields map[string]json.RawMessage, items bool) error {
+	var kind string
+	var meta struct {
+		Continue  string `json:"continue"`
+		Remaining int64  `json:"remainingItemCount"`
+	}
+	_ = json.Unmarshal(fields["kind"], &kind)     // a kind that is no string is none
+	_ = json.Unmarshal(fields["metadata"], &meta) // metadata of another shape says nothing of pages
+	switch {
+	case items && (meta.Continue != "" || meta.Remaining > 0):
+		return errors.New("is one page of a longer list (metadata.continue is set): collect the whole list")
+	case !items && strings.HasSuffix(kind, "List") && kind != "APIResourceList" && kind != "APIGroupList":
+		return fmt.Errorf("is a %s without items: a broken collection, not an empty list", kind)
+	}
+	return nil
 }
 
 // listed gives the kind of a list's items: PodList holds Pods, List says nothing.
@@ -301,7 +331,7 @@ func one(raw json.RawMessage, fallback head, offset int64, yield func(object) er
 	if h.APIVersion == "" {
 		h.APIVersion = fallback.APIVersion
 	}
-	if err := yield(object{h.APIVersion, h.Kind, raw}); err != nil {
+	if err := yield(object{h.APIVersion, h.Kind, h.Metadata, raw}); err != nil {
 		return &posError{offset, err, false}
 	}
 	return nil

@@ -44,6 +44,9 @@ func ackCommand() *cobra.Command {
 				if err != nil {
 					return usage(fmt.Errorf("--until: %w", err))
 				}
+				if !t.After(ack.At) {
+					return usage(fmt.Errorf("--until %s is past: it would accept nothing", t.Format(time.RFC3339)))
+				}
 				ack.Until = &t
 			}
 			return acknowledge(cmd, a, args[0], ack)

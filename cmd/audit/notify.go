@@ -135,6 +135,19 @@ func (f *runFlags) notifies(run string) (string, bool) {
 	return "", false
 }
 
+// canPost checks, before anything is read, the slack block and that a run which
+// is to post has one.
+func (f *runFlags) canPost(file *config.File) error {
+	c, err := slackConfig(file)
+	if err != nil {
+		return err
+	}
+	if _, wanted := f.notifies(""); wanted && c == nil && !f.dryRun {
+		return usage(errors.New("there is no slack block in the configuration to post with"))
+	}
+	return nil
+}
+
 // post delivers the digest of a run, or shows it with --dry-run.
 func (f *runFlags) post(cmd *cobra.Command, file *config.File, a *archive.Archive, r *report.Report, kept *archive.ReportRef) error {
 	slotName, wanted := f.notifies(r.RunID)

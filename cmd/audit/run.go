@@ -87,6 +87,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := f.canPost(file); err != nil {
+		return err
+	}
 	var a *archive.Archive
 	// A run from a dump keeps nothing unless it is told where.
 	if !f.noStore && (f.from == "" || f.store != "") {
