@@ -205,6 +205,9 @@ func (e *evaluation) figures() {
 	if left > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d more observed workload classes are not listed", left))
 	}
+	if waiting, running := e.model.ClaimsAlone(c); waiting+running > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d waiting and %d running pods ask for devices by resource claims alone and are in no class: which devices would serve a claim is not modelled", waiting, running))
+	}
 	if upper, why := in.Survey.UpperBound(); upper {
 		r.Notes = append(r.Notes, "free devices are an upper bound here: "+joinWords(why))
 	}

@@ -2,6 +2,9 @@ package audit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"gpuaudit/audit/capacity"
 	"gpuaudit/audit/inventory"
@@ -13,11 +16,16 @@ import (
 func (e *evaluation) faults() []capacity.Fault {
 	lost := map[string]map[string]string{}      // node -> label -> value that is missed
 	recreated := map[string]map[string]string{} // those lost by a recreation
+	needed := map[string]map[string]string{}    // those that workloads select nodes by
+	bearing := e.bearing()
 	for _, l := range e.drift.Losses {
 		if l.What != snapshot.LostLabel {
 			continue
 		}
 		put(lost, l.Node, l.Key, l.Value)
+		if bearing[l.Key] {
+			put(needed, l.Node, l.Key, l.Value)
+		}
 		if l.Recreated {
 			put(recreated, l.Node, l.Key, l.Value)
 		}
@@ -28,7 +36,7 @@ func (e *evaluation) faults() []capacity.Fault {
 	}
 	var out []capacity.Fault
 	for i := range e.found {
-		if f, ok := e.fault(&e.found[i], lost, recreated, pods); ok {
+		if f, ok := e.fault(&e.found[i], labels{lost, recreated, needed}, pods); ok {
 			f.Finding, f.Node, f.Derived = e.found[i].ID, e.found[i].Node, e.found[i].CausedBy != ""
 			out = append(out, f)
 		}
@@ -43,25 +51,29 @@ func put(m map[string]map[string]string, node, key, value string) {
 	m[node][key] = value
 }
 
-func (e *evaluation) fault(f *report.Finding, lost, recreated map[string]map[string]string, pods map[string]*inventory.Pod) (capacity.Fault, bool) {
+// labels are what nodes lost of them: node -> key -> value that is missed.
+type labels struct{ lost, recreated, needed map[string]map[string]string }
+
+func (e *evaluation) fault(f *report.Finding, l labels, pods map[string]*inventory.Pod) (capacity.Fault, bool) {
 	switch f.Check {
 	case "node-not-ready":
-		action := fmt.Sprintf("bring node %s back to life", f.Node)
 		n := e.in.Health.Node(f.Node)
+		acts := []string{fmt.Sprintf("bring node %s back to life", f.Node)}
 		if n != nil && n.Cordoned {
-			action += " and uncordon it"
+			acts = append(acts, "uncordon it")
 		}
-		return capacity.Fault{Ready: true, Uncordon: true, Action: action}, n != nil
+		return capacity.Fault{Ready: true, Uncordon: true, Labels: l.needed[f.Node], Action: inWords(append(acts, setLabels(l.needed[f.Node])...))}, n != nil
 	case "node-cordoned":
-		return capacity.Fault{Uncordon: true, Action: "put node " + f.Node + " back into service"}, true
+		acts := append([]string{"put node " + f.Node + " back into service"}, setLabels(l.needed[f.Node])...)
+		return capacity.Fault{Uncordon: true, Labels: l.needed[f.Node], Action: inWords(acts)}, true
 	case "admission-failures":
 		return capacity.Fault{Admit: true, Action: "make node " + f.Node + " admit pods again"}, true
 	case "node-recreated":
-		if labels := recreated[f.Node]; len(labels) > 0 {
-			return capacity.Fault{Labels: labels, Action: "give node " + f.Node + " back the labels it lost"}, true
+		if back := l.recreated[f.Node]; len(back) > 0 {
+			return capacity.Fault{Labels: back, Action: "give node " + f.Node + " back the labels it lost"}, true
 		}
 	case "label-drift":
-		if value, ok := lost[f.Node][f.Label]; ok && f.Label != "" {
+		if value, ok := l.lost[f.Node][f.Label]; ok && f.Label != "" {
 			return capacity.Fault{Labels: map[string]string{f.Label: value}, Action: fmt.Sprintf("set label %s=%s on node %s again", f.Label, value, f.Node)}, true
 		}
 	case "label-missing":
@@ -80,6 +92,25 @@ func (e *evaluation) fault(f *report.Finding, lost, recreated map[string]map[str
 		}
 	}
 	return capacity.Fault{}, false
+}
+
+// setLabels words the labels that a node out of service lacks as well: without
+// them its return gives nothing to those who select on them.
+func setLabels(labels map[string]string) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, fmt.Sprintf("set label %s=%s", key, labels[key]))
+	}
+	return out
+}
+
+// inWords joins "a", "a and b", "a, b and c".
+func inWords(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
 // heldByQuota are the unbound pods of a workload that wait for quota.

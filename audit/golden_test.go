@@ -257,6 +257,16 @@ func describe(b *strings.Builder, c *report.Cluster) {
 		}
 		fmt.Fprintf(b, "\n    %s\n", f.Title)
 	}
+	for _, r := range c.Repairs {
+		fmt.Fprintf(b, "  repair %d: %s:", r.Order, r.Action)
+		for _, g := range r.Gains {
+			fmt.Fprintf(b, " +%d %q", g.Devices, g.Class)
+		}
+		fmt.Fprintf(b, " starts %d\n", r.PendingPodsUnblocked)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(b, "  note: %s\n", n)
+	}
 	for _, o := range c.Checks {
 		if o.Outcome == report.OutcomeLimited || (o.Outcome == report.OutcomeNotEvaluated && !strings.HasPrefix(o.Reason, "first run") && o.ID != "metrics-api" && o.ID != "audit-trail") {
 			fmt.Fprintf(b, "  check %s %s: %s\n", o.ID, o.Outcome, o.Reason)

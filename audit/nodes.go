@@ -17,18 +17,24 @@ func (e *evaluation) nodes() []report.Node {
 	if !e.Current.Seen(inventory.Nodes) {
 		return nil
 	}
-	bearing := map[string]bool{}
-	for key := range e.Current.SelectedLabels {
-		bearing[key] = true
-	}
-	for _, w := range e.Settings.Workloads {
-		for key := range w.NodeSelector {
-			bearing[key] = true
-		}
-	}
+	bearing := e.bearing()
 	var out []report.Node
 	for _, n := range e.in.Health.Nodes {
 		out = append(out, e.node(n, bearing))
+	}
+	return out
+}
+
+// bearing are the label keys that some workload or configured class selects nodes by.
+func (e *evaluation) bearing() map[string]bool {
+	out := map[string]bool{}
+	for key := range e.Current.SelectedLabels {
+		out[key] = true
+	}
+	for _, w := range e.Settings.Workloads {
+		for key := range w.NodeSelector {
+			out[key] = true
+		}
 	}
 	return out
 }

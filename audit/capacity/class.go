@@ -115,6 +115,24 @@ func (m *Model) observed(c *inventory.Cluster) []*Class {
 	return out
 }
 
+// ClaimsAlone counts the pods that ask for devices by resource claims and by no
+// resource name. They are in no class: which devices would serve a claim is
+// decided by its selectors over driver attributes, and these are not modelled.
+func (m *Model) ClaimsAlone(c *inventory.Cluster) (waiting, running int) {
+	alone := func(s *inventory.Shape) bool { return s.ClaimCount > 0 && m.mainResource(s) == "" }
+	for _, p := range c.Pods {
+		if p.Phase == "Pending" && p.Node == "" && p.Deletion == nil && alone(p.Shape) {
+			waiting++
+		}
+	}
+	for _, r := range c.RunningShapes {
+		if alone(r.Shape) {
+			running += r.Count
+		}
+	}
+	return waiting, running
+}
+
 func ownerRef(p *inventory.Pod) string {
 	if p.Owner.Kind == "" {
 		return "Pod/" + p.Ref()

@@ -9,6 +9,7 @@ import (
 
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/hold"
+	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
 
@@ -24,15 +25,24 @@ type total struct {
 	free           int64
 	over, most     int64
 	naive          int64
+	naiveAll       int64 // allocatable of the nodes that naive looks at
 	notes          map[string]bool
 	nodesUnhealthy int
 }
 
 func (s *Survey) totals() {
 	by := map[[2]string]*total{}
-	unplaced := s.in.Cluster.Unplaced.Naive.Clone()
+	// What the usual sum counts although no total does: pods bound to nodes that
+	// do not exist or do not advertise what is asked for, elastic and fake nodes.
+	naive, naiveAll := s.in.Cluster.Unplaced.Naive.Clone(), inventory.Resources{}
 	for _, n := range s.in.Health.Nodes {
+		for name, amount := range n.Load.Naive {
+			if _, counted := s.nodes[n.Name][name]; !counted || n.Kind != health.Physical {
+				naive[name] += amount
+			}
+		}
 		if n.Kind != health.Physical {
+			naiveAll.Add(n.Allocatable)
 			continue
 		}
 		for name, u := range s.nodes[n.Name] {
@@ -53,10 +63,13 @@ func (s *Survey) totals() {
 			}
 		}
 	}
+	s.chargedWhereNone(by)
 	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		t := by[key]
-		t.naive += unplaced[key[0]]
-		delete(unplaced, key[0]) // once, where a name has several units
+		t.naive += naive[key[0]]
+		t.naiveAll += naiveAll[key[0]]
+		delete(naive, key[0]) // once, where a name has several units
+		delete(naiveAll, key[0])
 		s.holds(key[0], t)
 		s.finish(t)
 		s.Devices = append(s.Devices, t.device)
@@ -66,6 +79,47 @@ func (s *Survey) totals() {
 		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Unit, b.Unit))
 	})
 	s.unknowns()
+}
+
+// chargedWhereNone adds what pods are charged with on nodes that advertise none
+// of it (its plugin is gone, say): the scheduler has that as over-commit.
+func (s *Survey) chargedWhereNone(by map[[2]string]*total) {
+	if !s.podsSeen {
+		return
+	}
+	served := map[string]bool{} // by DRA: claims account for it
+	for _, class := range s.in.Cluster.DeviceClasses {
+		served[class.ExtendedResource] = true
+	}
+	for _, n := range s.in.Health.Nodes {
+		for name, amount := range n.Load.Requested {
+			row := s.in.Table.Row(name)
+			_, counted := s.nodes[n.Name][name]
+			if amount <= 0 || counted || row.Role != Counted || served[name] || s.aliases[n.Name][name] != "" || n.Kind != health.Physical {
+				continue
+			}
+			t := totalOf(by, name)
+			if t == nil {
+				t = &total{known: true, cardsKnown: true, healthyKnown: true, notes: map[string]bool{},
+					device: report.Device{Resource: name, Source: "plugin", Unit: row.Unit, Vendor: row.Vendor}}
+				by[[2]string{name, row.Unit}] = t
+			}
+			t.requested += amount
+			t.over += amount
+			t.notes[fmt.Sprintf("pods on node %s are charged with %d, and the node advertises none", n.Name, amount)] = true
+		}
+	}
+}
+
+// totalOf gives the total of a resource; of several units the first by name.
+func totalOf(by map[[2]string]*total, resource string) *total {
+	var out *total
+	for key, t := range by {
+		if key[0] == resource && (out == nil || key[1] < out.device.Unit) {
+			out = t
+		}
+	}
+	return out
 }
 
 func (t *total) add(n *health.Node, u Use) {
@@ -182,7 +236,7 @@ func (s *Survey) finish(t *total) {
 	}
 	if d.Source == "plugin" {
 		naive := t.naive
-		naiveFree := d.Allocatable - naive
+		naiveFree := d.Allocatable + t.naiveAll - naive
 		d.Naive = report.Naive{Requested: &naive, Free: &naiveFree}
 	}
 }
