@@ -19,12 +19,15 @@ import (
 //	reports/<yyyy>/<mm>/<dd>/<run>/<file>
 //	reports/<yyyy>/<mm>/<dd>/<run>/<name>/<file>
 //	slots/<slot>.json
+//	shares/<slot>/<index>-of-<count>.json
 //
 // <name> and <slot> are Segment of the cluster's or slot's name; <time> is KeyTime; <run> is a run id.
 const (
 	ClustersPrefix = "clusters/"
 	ReportsPrefix  = "reports/"
 	SlotsPrefix    = "slots/"
+	// SharesPrefix holds what the processes of one slot have audited, where several share the clusters.
+	SharesPrefix = "shares/"
 	// ProbesPrefix holds what Probe writes and removes again.
 	ProbesPrefix = "probes/"
 
@@ -72,6 +75,14 @@ func ClusterReportKey(at time.Time, run, cluster, file string) string {
 
 // SlotKey is the record of a scheduled digest.
 func SlotKey(slot string) string { return SlotsPrefix + Segment(slot) + jsonSuffix }
+
+// SharePrefix is the folder of a slot's shares, with its "/".
+func SharePrefix(slot string) string { return SharesPrefix + Segment(slot) + "/" }
+
+// ShareKey is the record of one share of a slot's clusters: the share of process index, of count processes.
+func ShareKey(slot string, index, count int) string {
+	return fmt.Sprintf("%s%d-of-%d%s", SharePrefix(slot), index, count, jsonSuffix)
+}
 
 // SlotName gives the name that SlotKey made the key from, or as much of it as the key holds.
 func SlotName(key string) string {

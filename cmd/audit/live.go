@@ -67,12 +67,12 @@ func contextTargets(names []string) ([]collect.Target, error) {
 }
 
 // live reads the clusters now.
-func (f *runFlags) live(ctx context.Context, cmd *cobra.Command, file *config.File) ([]*inventory.Cluster, time.Time, error) {
+func (f *runFlags) live(ctx context.Context, cmd *cobra.Command, file *config.File, part *share) ([]*inventory.Cluster, time.Time, error) {
 	list, err := targets(file, f.clusters)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	clusters := collect.All(ctx, list, parallelism(file), progress(cmd.ErrOrStderr()))
+	clusters := collect.All(ctx, mine(part, list), parallelism(file), progress(cmd.ErrOrStderr()))
 	if ctx.Err() != nil {
 		return nil, time.Time{}, incomplete(fmt.Errorf("stopped before the clusters were read; nothing was kept"))
 	}

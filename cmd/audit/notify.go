@@ -68,6 +68,11 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 			if in.Last, in.Missed, err = slot.Past(ctx, o.archive, t.Name, slotName, time.Now()); err != nil {
 				return nil, nil, err
 			}
+			unfinished, err := unfinishedShares(ctx, o.archive, in.Last, slotName, time.Now())
+			if err != nil {
+				return nil, nil, err
+			}
+			in.Missed = append(in.Missed, unfinished...)
 			for i := range r.Clusters {
 				if head, err := o.archive.Head(ctx, r.Clusters[i].Name); err == nil {
 					in.Heads[r.Clusters[i].Name] = head.SHA256()

@@ -34,6 +34,7 @@ type runFlags struct {
 	slot     string
 	dryRun   bool
 	failOn   string
+	shares   int
 }
 
 func runCommand() *cobra.Command {
@@ -57,6 +58,7 @@ func runCommand() *cobra.Command {
 	fl.StringVar(&f.out, "out", "", "write the result to `FILE` instead of standard output")
 	fl.BoolVar(&f.notify, "notify", false, "post the digest")
 	fl.StringVar(&f.slot, "slot", "", "post at most once for this slot `ID` (implies --notify)")
+	fl.IntVar(&f.shares, "shares", 0, "this process is one of `N` of an Indexed Job and audits its share of the clusters; who finishes last posts the digest (default 0: not shared)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "keep and post nothing; with --notify, print what would be posted")
 	fl.StringVar(&f.failOn, "fail-on", "never", "exit 1 with a finding of this severity or above: critical, warning, info or never")
 	return cmd
@@ -90,6 +92,10 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.canPost(file); err != nil {
 		return err
 	}
+	part, err := f.sharing(file)
+	if err != nil {
+		return err
+	}
 	var a *archive.Archive
 	// A run from a dump keeps nothing unless it is told where.
 	if !f.noStore && (f.from == "" || f.store != "") {
@@ -97,7 +103,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	clusters, now, err := f.read(ctx, cmd, file)
+	if part != nil {
+		if done, err := part.recorded(ctx, a); done || err != nil {
+			return errors.Join(err, part.complete(cmd, f, file, a))
+		}
+	}
+	clusters, now, err := f.read(ctx, cmd, file, part)
 	if err != nil {
 		return err
 	}
@@ -110,7 +121,21 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err := f.print(cmd, outcome); err != nil {
 		return err
 	}
-	posted := f.post(cmd, file, a, outcome.Report, outcome.Kept)
+	return f.finish(cmd, file, a, part, outcome)
+}
+
+// finish posts what is to be posted and gives the exit code.
+func (f *runFlags) finish(cmd *cobra.Command, file *config.File, a *archive.Archive, part *share, outcome *pipeline.Outcome) error {
+	var posted error
+	switch {
+	case part == nil:
+		posted = f.post(cmd, file, a, outcome.Report, outcome.Kept)
+	case outcome.Err() == nil:
+		// A share that could not be kept is not recorded: its next try audits again.
+		if posted = part.record(cmd.Context(), a, outcome.Report); posted == nil {
+			posted = part.complete(cmd, f, file, a)
+		}
+	}
 	verdict := f.verdict(outcome)
 	var coded *codeError
 	if posted != nil && (verdict == nil || (errors.As(verdict, &coded) && coded.code == exitIncomplete)) {
@@ -120,9 +145,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 }
 
 // read gives the clusters, live or from a dump, and the moment of the run.
-func (f *runFlags) read(ctx context.Context, cmd *cobra.Command, file *config.File) ([]*inventory.Cluster, time.Time, error) {
+func (f *runFlags) read(ctx context.Context, cmd *cobra.Command, file *config.File, part *share) ([]*inventory.Cluster, time.Time, error) {
 	if f.from == "" {
-		return f.live(ctx, cmd, file)
+		return f.live(ctx, cmd, file, part)
 	}
 	var o dump.Options
 	if f.now != "" {
@@ -137,7 +162,7 @@ func (f *runFlags) read(ctx context.Context, cmd *cobra.Command, file *config.Fi
 		return nil, time.Time{}, usage(err)
 	}
 	if len(f.clusters) == 0 {
-		return clusters, now, nil
+		return mine(part, clusters), now, nil
 	}
 	var names []string
 	var chosen []*inventory.Cluster

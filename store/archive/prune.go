@@ -270,14 +270,17 @@ func (p *pruner) oldReports(ctx context.Context) error {
 	return nil
 }
 
+// slots removes expired records of digests and of shares of a slot.
 func (p *pruner) slots(ctx context.Context) error {
-	for info, err := range p.archive.store.List(ctx, store.SlotsPrefix, "") {
-		if err != nil {
-			return err
-		}
-		if info.Modified.Before(p.since) {
-			if err := p.remove(ctx, info.Key, &p.done.Slots); err != nil {
+	for _, prefix := range []string{store.SlotsPrefix, store.SharesPrefix} {
+		for info, err := range p.archive.store.List(ctx, prefix, "") {
+			if err != nil {
 				return err
+			}
+			if info.Modified.Before(p.since) {
+				if err := p.remove(ctx, info.Key, &p.done.Slots); err != nil {
+					return err
+				}
 			}
 		}
 	}

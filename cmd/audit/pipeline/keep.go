@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"gpuaudit/audit"
 	"gpuaudit/audit/checklist"
 	"gpuaudit/audit/history"
@@ -71,24 +73,37 @@ func keep(ctx context.Context, a *archive.Archive, r *report.Report, results []a
 	if err != nil {
 		failed = append(failed, err)
 	}
-	for _, result := range results {
-		if result.Snapshot == nil {
-			continue
-		}
-		body, err := snapshot.Encode(result.Snapshot)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		_, err = a.SaveSnapshot(ctx, archive.Audit{
-			Cluster: result.Report.Name, Time: result.Snapshot.CollectedAt, Run: r.RunID, Snapshot: body,
-			Report: files.Clusters[result.Report.Name]["report.json"], ReportTime: r.GeneratedAt,
+	errs := make([]error, len(results))
+	var group errgroup.Group
+	group.SetLimit(judges)
+	for i := range results {
+		group.Go(func() error {
+			errs[i] = keepSnapshot(ctx, a, r, &results[i], files)
+			return nil
 		})
+	}
+	_ = group.Wait() // the errors are in errs, in the clusters' order
+	for _, err := range errs {
 		if err != nil {
 			failed = append(failed, err)
 		}
 	}
 	return ref, failed
+}
+
+func keepSnapshot(ctx context.Context, a *archive.Archive, r *report.Report, result *audit.Result, files Files) error {
+	if result.Snapshot == nil {
+		return nil
+	}
+	body, err := snapshot.Encode(result.Snapshot)
+	if err != nil {
+		return err
+	}
+	_, err = a.SaveSnapshot(ctx, archive.Audit{
+		Cluster: result.Report.Name, Time: result.Snapshot.CollectedAt, Run: r.RunID, Snapshot: body,
+		Report: files.Clusters[result.Report.Name]["report.json"], ReportTime: r.GeneratedAt,
+	})
+	return err
 }
 
 // Files are a report's renderings, by file name.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"gpuaudit/audit"
 	"gpuaudit/audit/history"
 	"gpuaudit/audit/inventory"
@@ -49,35 +51,23 @@ func Run(ctx context.Context, clusters []*inventory.Cluster, o Options) (*Outcom
 	run := store.NewRun(o.Now)
 	r := &report.Report{SchemaVersion: report.SchemaVersion, RunID: run, GeneratedAt: o.Now.UTC(), Tool: report.Tool{Name: "audit", Version: o.Version}}
 	out := &Outcome{Report: r}
-	var results []audit.Result
-	for _, c := range clusters {
-		if c.CollectedAt.IsZero() {
-			c.CollectedAt = o.Now.UTC()
+	judged := judgeAll(ctx, clusters, o, run)
+	results := make([]audit.Result, 0, len(judged))
+	trends, past := map[string][]page.TrendPoint{}, map[string][]history.Change{}
+	for _, j := range judged {
+		out.Failed = append(out.Failed, j.failed...)
+		out.Incomplete = out.Incomplete || j.result.Incomplete
+		results = append(results, j.result)
+		r.Clusters = append(r.Clusters, j.result.Report)
+		if name := j.result.Report.Name; len(j.trend) > 0 {
+			trends[name] = j.trend
 		}
-		known := recall(ctx, o.Archive, c.Name, c.CollectedAt)
-		out.Failed = append(out.Failed, known.failed...)
-		result := audit.Evaluate(audit.Input{
-			Current: c, Previous: known.snapshot, PreviousRef: known.ref, Unusable: known.unusable, Acks: known.acks,
-			Settings: o.Settings(c.Name), Run: run,
-		})
-		out.Incomplete = out.Incomplete || result.Incomplete
-		results = append(results, result)
-		r.Clusters = append(r.Clusters, result.Report)
+		if name := j.result.Report.Name; len(j.past) > 0 {
+			past[name] = j.past
+		}
 	}
 	r.Summary = report.Summarise(r.Clusters)
 	var err error
-	trends := map[string][]page.TrendPoint{}
-	for _, c := range clusters {
-		if points := trend(ctx, o.Archive, c.Name, c.CollectedAt); len(points) > 0 {
-			trends[c.Name] = points
-		}
-	}
-	past := map[string][]history.Change{}
-	for i := range results {
-		if list := changes(ctx, o.Archive, &results[i].Report, results[i].Snapshot); len(list) > 0 {
-			past[results[i].Report.Name] = list
-		}
-	}
 	if out.Files, err = Render(r, trends, past); err != nil {
 		return nil, fmt.Errorf("render the report: %w", err)
 	}
@@ -89,6 +79,42 @@ func Run(ctx context.Context, clusters []*inventory.Cluster, o Options) (*Outcom
 		}
 	}
 	return out, nil
+}
+
+// judgedCluster is what a run makes of one cluster.
+type judgedCluster struct {
+	result audit.Result
+	trend  []page.TrendPoint
+	past   []history.Change
+	failed []error
+}
+
+// judges is how many clusters are compared with the store at once: reading a
+// cluster's earlier snapshots is mostly waiting for the store.
+const judges = 8
+
+// judgeAll judges the clusters side by side, in the order given.
+func judgeAll(ctx context.Context, clusters []*inventory.Cluster, o Options, run string) []judgedCluster {
+	out := make([]judgedCluster, len(clusters))
+	var group errgroup.Group
+	group.SetLimit(judges)
+	for i, c := range clusters {
+		group.Go(func() error {
+			if c.CollectedAt.IsZero() {
+				c.CollectedAt = o.Now.UTC()
+			}
+			known := recall(ctx, o.Archive, c.Name, c.CollectedAt)
+			result := audit.Evaluate(audit.Input{
+				Current: c, Previous: known.snapshot, PreviousRef: known.ref, Unusable: known.unusable, Acks: known.acks,
+				Settings: o.Settings(c.Name), Run: run,
+			})
+			out[i] = judgedCluster{result: result, failed: known.failed, trend: trend(ctx, o.Archive, c.Name, c.CollectedAt),
+				past: changes(ctx, o.Archive, &result.Report, result.Snapshot)}
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing in it fails
+	return out
 }
 
 // Err joins everything that failed beside gaps.
