@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"gpuaudit/audit/report"
 )
@@ -33,6 +35,9 @@ var program = sync.OnceValues(func() (string, error) {
 type result struct {
 	code           int
 	stdout, stderr string
+	// memory is the process's peak in MB, cpu its time on processors, elapsed its time on the clock.
+	memory       int64
+	cpu, elapsed time.Duration
 }
 
 // audit runs the program with a clean environment.
@@ -47,12 +52,19 @@ func audit(t *testing.T, env []string, args ...string) result {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	begun := time.Now()
 	err = cmd.Run()
+	elapsed := time.Since(begun)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	state := cmd.ProcessState
+	r := result{code: state.ExitCode(), stdout: out.String(), stderr: errs.String(), cpu: state.UserTime() + state.SystemTime(), elapsed: elapsed}
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		r.memory = usage.Maxrss / 1024
+	}
+	return r
 }
 
 // report reads a JSON report from standard output.
