@@ -141,6 +141,9 @@ func heldFinding(in *Input, h *held) report.Finding {
 	if q.Name != "" {
 		source += " " + q.Name
 	}
+	if q.Reporter != "" {
+		source += " (says " + q.Reporter + ")"
+	}
 	what := ""
 	switch {
 	case h.pods > 0:
@@ -160,9 +163,13 @@ func heldFinding(in *Input, h *held) report.Finding {
 	case "scope":
 		detail = append(detail, "The priority class may only be used where a quota permits it: the cure is a ResourceQuota that selects the class in this namespace, or another class, not a larger quota.")
 	case "misspecified":
-		detail = append(detail, misspecifiedWords(q.Name))
+		detail = append(detail, misspecifiedWords(q))
 	}
-	if q.Resource != "" {
+	switch {
+	case q.Resource == "":
+	case q.Used == "" && q.Hard == "":
+		detail = append(detail, "Resource "+q.Resource+"; how much of it is used of how much is not given.")
+	default:
 		detail = append(detail, fmt.Sprintf("Resource %s, used %s of %s.", q.Resource, orNone(q.Used), orNone(q.Hard)))
 	}
 	if q.Source == "scheduler" && q.Name == "" {
@@ -170,10 +177,7 @@ func heldFinding(in *Input, h *held) report.Finding {
 	}
 	f.Detail = strings.TrimSpace(strings.Join(detail, " "))
 	f.Evidence = h.evidence
-	f.Commands = []string{
-		kubectl("get", "resourcequota", "-n", h.subject.Namespace, "-o", "yaml"),
-		kubectl("get", "events", "-n", h.subject.Namespace, "--field-selector", "involvedObject.name="+h.subject.Name),
-	}
+	f.Commands = quotaCommands(q, h.subject.Namespace, h.subject.Name)
 	return f
 }
 
@@ -194,9 +198,27 @@ func brokenPromises(in *Input) []report.Finding {
 }
 
 // misspecifiedWords say what a quota or a LimitRange demands of pods.
-func misspecifiedWords(name string) string {
-	if name == "LimitRange" {
+func misspecifiedWords(q report.Quota) string {
+	switch {
+	case q.Source == "scheduler":
+		return "Its queue gives nothing, however much is free: it does not exist, is stopped, or is inactive for want of something it names. The cure is the queue, not a larger quota."
+	case q.Name == "LimitRange":
 		return "The namespace's LimitRange refuses the requests or limits that the template sets: change one of both."
 	}
 	return "The quota demands requests or limits that the template does not set: set them, or have a LimitRange set them."
+}
+
+// quotaCommands show the quota that holds an object, by who reported it, and
+// what was said about the object. Where the quota's kind is not known, what was said comes first.
+func quotaCommands(q report.Quota, namespace, name string) []string {
+	said := kubectl("get", "events", "-n", namespace, "--field-selector", "involvedObject.name="+name)
+	switch {
+	case q.Source != "scheduler":
+		return []string{kubectl("get", "resourcequota", "-n", namespace, "-o", "yaml"), said}
+	case q.Reporter == "kueue":
+		return []string{kubectl("get", "workloads.kueue.x-k8s.io,localqueues.kueue.x-k8s.io", "-n", namespace), kubectl("get", "clusterqueues.kueue.x-k8s.io", "-o", "yaml"), said}
+	case strings.Contains(q.Reporter, "volcano"):
+		return []string{kubectl("get", "podgroups.scheduling.volcano.sh", "-n", namespace), kubectl("get", "queues.scheduling.volcano.sh", "-o", "yaml"), said}
+	}
+	return []string{said, "kubectl api-resources --verbs=list -o name | grep -Ei 'quota|queue|podgroup'"}
 }

@@ -172,11 +172,12 @@ func blockedFinding(in *Input, b *blocked) report.Finding {
 	f.Title = fmt.Sprintf("DaemonSet %s/%s %s", b.namespace, b.name, blockedWords(in, b, nodes, *f.Since))
 	f.Detail = blockedDetail(in, b)
 	f.Evidence = blockedEvidence(b)
-	f.Commands = []string{
-		kubectl("describe", "daemonset", "-n", b.namespace, b.name),
-		kubectl("get", "resourcequota", "-n", b.namespace, "-o", "yaml"),
-		kubectl("get", "events", "-n", b.namespace, "--field-selector", "involvedObject.name="+b.name),
+	f.Commands = []string{kubectl("describe", "daemonset", "-n", b.namespace, b.name)}
+	shown := report.Quota{Source: "native"} // of an unknown cause, the quota that anybody may look at
+	if b.quota != nil {
+		shown = *b.quota
 	}
+	f.Commands = append(f.Commands, quotaCommands(shown, b.namespace, b.name)...)
 	if len(b.pods) > 0 {
 		f.Commands = append(f.Commands, kubectl("describe", "pod", "-n", b.namespace, b.pods[0].Name))
 	}
@@ -225,7 +226,7 @@ func blockedDetail(in *Input, b *blocked) string {
 	case b.quota.Mode == "scope":
 		text = "The pods' priority class may only be used where a quota permits it: the cure is a ResourceQuota whose scope selects that class in this namespace, or another priority class, not a larger quota. "
 	case b.quota.Mode == "misspecified":
-		text = misspecifiedWords(b.quota.Name) + " "
+		text = misspecifiedWords(*b.quota) + " "
 	case b.quota.Source == "scheduler":
 		text = "Its pods exist and the scheduler holds them back. " + hiddenQuotaWords(in, b.quota.Reporter)
 	default:

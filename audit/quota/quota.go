@@ -7,7 +7,6 @@ package quota
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,18 +37,12 @@ type Item struct {
 	Since  time.Time
 }
 
-var (
-	insufficient = regexp.MustCompile(`insufficient (?:unused )?quota (?:in cohort )?for (\S+) in flavor (\S+?),? `)
-	overMaximum  = regexp.MustCompile(`request > maximum capacity \((\S+) > (\S+?)\)`)
-	moreNeeded   = regexp.MustCompile(`(\S+) more needed`)
-)
-
 // Queued lists the Kueue workloads and Volcano pod groups that wait for quota,
 // sorted. Demand comes from these objects: their pods may not exist yet.
 func Queued(c *inventory.Cluster) []Item {
 	var out []Item
 	for _, w := range c.Custom[KueueWorkloads] {
-		if item, ok := kueue(w); ok {
+		if item, ok := kueue(c, w); ok {
 			out = append(out, item)
 		}
 	}
@@ -64,51 +57,6 @@ func Queued(c *inventory.Cluster) []Item {
 	return out
 }
 
-// kueue reads a Workload: QuotaReserved that is not True, with the words why.
-func kueue(w *inventory.Custom) (Item, bool) {
-	var reserved *inventory.Condition
-	for _, cond := range w.CustomConditions() {
-		switch {
-		case (cond.Type == "Finished" || cond.Type == "Admitted") && cond.Status == "True":
-			return Item{}, false
-		case cond.Type == "QuotaReserved":
-			found := cond
-			reserved = &found
-		}
-	}
-	if reserved == nil || reserved.Status == "True" {
-		return Item{}, false
-	}
-	queue, _ := w.Nested("spec", "queueName").(string)
-	item := Item{Kind: "Workload", Namespace: w.Namespace, Name: w.Name, Since: reserved.Transition,
-		Object: "Workload/" + w.Namespace + "/" + w.Name, Path: "status.conditions[QuotaReserved]", Message: reserved.Message,
-		Quota: report.Quota{Source: "scheduler", Name: queue, Mode: "exhausted", Reporter: "kueue"}}
-	if item.Since.IsZero() {
-		item.Since = w.Created
-	}
-	if kind, name := owner(w); kind != "" {
-		item.Kind, item.Name = kind, name
-	}
-	if m := insufficient.FindStringSubmatch(reserved.Message + " "); m != nil {
-		item.Quota.Resource = m[1]
-	}
-	// It can never fit only where every flavor that was tried says so.
-	never := len(overMaximum.FindAllString(reserved.Message, -1))
-	if m := overMaximum.FindStringSubmatch(reserved.Message); m != nil && never >= len(insufficient.FindAllString(reserved.Message+" ", -1)) {
-		item.Quota.Mode, item.Quota.Hard, item.Wanted = "never", m[2], m[1]
-	} else if m := moreNeeded.FindStringSubmatch(reserved.Message); m != nil {
-		item.Wanted = m[1] + " more"
-	}
-	if wanted := podSetDemand(w); wanted != "" {
-		item.Wanted = wanted
-	}
-	lower := strings.ToLower(reserved.Message + " " + reserved.Reason)
-	if item.Quota.Resource == "" && !strings.Contains(lower, "quota") && !strings.Contains(lower, "capacity") && reserved.Reason != "Pending" {
-		return Item{}, false // waits for something else: an inactive queue, say
-	}
-	return item, true
-}
-
 func owner(c *inventory.Custom) (kind, name string) {
 	refs, _ := c.Nested("metadata", "ownerReferences").([]any)
 	for _, r := range refs {
@@ -120,36 +68,6 @@ func owner(c *inventory.Custom) (kind, name string) {
 		}
 	}
 	return "", ""
-}
-
-// podSetDemand sums the device requests of a Workload's pod sets.
-func podSetDemand(w *inventory.Custom) string {
-	sets, _ := w.Nested("spec", "podSets").([]any)
-	total := inventory.Resources{}
-	for _, s := range sets {
-		set, _ := s.(map[string]any)
-		n, ok := inventory.ParseQuantity("", set["count"])
-		if !ok {
-			n = 1
-		}
-		template, _ := set["template"].(map[string]any)
-		spec, _ := template["spec"].(map[string]any)
-		containers, _ := spec["containers"].([]any)
-		for _, item := range containers {
-			container, _ := item.(map[string]any)
-			resources, _ := container["resources"].(map[string]any)
-			requests, _ := resources["requests"].(map[string]any)
-			if requests == nil {
-				requests, _ = resources["limits"].(map[string]any)
-			}
-			for name, v := range requests {
-				if amount, ok := inventory.ParseQuantity(name, v); ok && !inventory.IsPlain(name) {
-					total[name] += amount * n
-				}
-			}
-		}
-	}
-	return demand(total)
 }
 
 func demand(total inventory.Resources) string {
