@@ -86,20 +86,21 @@ func (r *reader) nodes(ctx context.Context) {
 }
 
 func (r *reader) pods(ctx context.Context) {
-	core := r.client.typed.CoreV1()
+	pages := podPages{client: r.client.typed.CoreV1().RESTClient()}
 	r.each(ctx, find(inventory.Pods), func(ctx context.Context, ns string) error {
 		return list(ctx, func() pass {
 			p := inventory.NewPodPass(r.cluster, r.shapes)
 			return pass{
 				page: func(ctx context.Context, o metav1.ListOptions) (string, error) {
-					l, err := core.Pods(ns).List(ctx, o)
-					if err != nil {
-						return "", err
+					// A page that breaks off half way is asked for again, so nothing of it may be in the pass.
+					var pods []*corev1.Pod
+					next, err := pages.page(ctx, ns, o, func(pod *corev1.Pod) { pods = append(pods, pod) })
+					if err == nil {
+						for _, pod := range pods {
+							p.Add(pod)
+						}
 					}
-					for i := range l.Items {
-						p.Add(&l.Items[i])
-					}
-					return l.Continue, nil
+					return next, err
 				},
 				commit: p.Commit,
 			}

@@ -32,7 +32,17 @@ func main() {
 			break
 		}
 	}
+	nodes := 0
 	o = metav1.ListOptions{Limit: 500}
-	l, err := c.CoreV1().Nodes().List(context.Background(), o)
-	fmt.Println(n, len(l.Items), err)
+	for {
+		l, err := c.CoreV1().Nodes().List(context.Background(), o)
+		if err != nil {
+			panic(err)
+		}
+		nodes += len(l.Items)
+		if o.Continue = l.Continue; o.Continue == "" {
+			break
+		}
+	}
+	fmt.Println(n, nodes)
 }
