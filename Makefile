@@ -31,8 +31,9 @@ $(TOOLS)/golangci-lint:
 update-golden: ## write the golden files again; read the diff before committing it
 	UPDATE_GOLDEN=1 go test ./audit ./audit/... ./cmd/...
 
-control-plane: ## build etcd and the control plane for the tests (ten minutes the first time)
+control-plane: ## build etcd, the control plane and Kueue for the tests (twenty minutes the first time)
 	test/build.sh
+	test/tools/kueue/build.sh
 
 bench: ## speed and memory; docs/performance.md says how to read it
 	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...

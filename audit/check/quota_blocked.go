@@ -60,7 +60,7 @@ func runQuotaBlocked(in *Input) []report.Finding {
 			continue
 		}
 		h := note(ownerSubject(w.Pod), w.Quota, w.Since,
-			report.Evidence{Object: "Pod/" + w.Namespace + "/" + w.Name, Path: fmt.Sprintf("reported by %s, at least x%d", orNone(w.ReportedBy), w.Attempts), Value: w.Message})
+			report.Evidence{Object: "Pod/" + w.Namespace + "/" + w.Name, Path: reported(w.ReportedBy, w.Attempts), Value: w.Message})
 		h.pods++
 	}
 	refusedCreations(in, note)

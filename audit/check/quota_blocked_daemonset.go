@@ -256,7 +256,7 @@ func blockedEvidence(b *blocked) []report.Evidence {
 		if i == 3 {
 			break
 		}
-		out = append(out, report.Evidence{Object: "Pod/" + p.Namespace + "/" + p.Name, Path: fmt.Sprintf("reported by %s, at least x%d", orNone(p.ReportedBy), p.Attempts), Value: p.Message})
+		out = append(out, report.Evidence{Object: "Pod/" + p.Namespace + "/" + p.Name, Path: reported(p.ReportedBy, p.Attempts), Value: p.Message})
 	}
 	return out
 }

@@ -74,3 +74,14 @@ func kubectl(args ...string) string {
 	}
 	return checklist.Shell(append([]string{"kubectl"}, args...)...)
 }
+
+// reported words who said something of a pod, and how often at least.
+func reported(by string, attempts int64) string {
+	switch {
+	case by == "":
+		return "as its conditions say"
+	case attempts == 0:
+		return "reported by " + by
+	}
+	return fmt.Sprintf("reported by %s, at least x%d", by, attempts)
+}

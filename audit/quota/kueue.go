@@ -11,7 +11,7 @@ import (
 
 var (
 	insufficient = regexp.MustCompile(`insufficient (?:unused )?quota (?:in cohort )?for (\S+) in flavor (\S+?),? `)
-	overMaximum  = regexp.MustCompile(`request > maximum capacity \((\S+) > (\S+?)\)`)
+	overMaximum  = regexp.MustCompile(`> maximum capacity \((?:\S+ > )?([^)\s]+)\)`) // "(8 > 4)", since 0.10 "(4)"
 	moreNeeded   = regexp.MustCompile(`(\S+) more needed`)
 	unusable     = regexp.MustCompile(`(?i)(?:ClusterQueue|LocalQueue) \S* ?(?:is inactive|is stopped|doesn't exist|does not exist)`)
 )
@@ -50,7 +50,7 @@ func kueue(c *inventory.Cluster, w *inventory.Custom) (Item, bool) {
 	// It can never fit only where every flavor that was tried says so.
 	never := len(overMaximum.FindAllString(reserved.Message, -1))
 	if m := overMaximum.FindStringSubmatch(reserved.Message); m != nil && never >= len(insufficient.FindAllString(reserved.Message+" ", -1)) {
-		item.Quota.Mode, item.Quota.Hard, item.Wanted = "never", m[2], m[1]
+		item.Quota.Mode, item.Quota.Hard = "never", m[1]
 	} else if m := moreNeeded.FindStringSubmatch(reserved.Message); m != nil {
 		item.Wanted = m[1] + " more"
 	}

@@ -5,7 +5,6 @@
 package controlplane
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -54,18 +53,28 @@ type Cluster struct {
 	dir    string
 	ca     []byte
 	users  []string
+	// environment of the processes that are started from now on; nil is the test's own.
+	environment []string
 }
 
 var binaries = sync.OnceValues(func() (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	cmd := exec.Command(filepath.Join(filepath.Dir(file), "..", "build.sh"))
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build the control plane: %w", err)
-	}
-	return strings.TrimSpace(out.String()), nil
+	return build("build.sh")
 })
+
+// build runs a script of this module that builds programs and prints their folder.
+func build(script string) (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find this module: %w", err)
+	}
+	cmd := exec.Command(filepath.Join(strings.TrimSpace(string(root)), script))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", script, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
 
 // Start starts a control plane that ends with the test.
 func Start(t testing.TB, o Options) *Cluster {
@@ -106,6 +115,20 @@ func Start(t testing.TB, o Options) *Cluster {
 		c.process(t, filepath.Join(bin, "kube-controller-manager"), args...)
 	}
 	return c
+}
+
+// StartScheduler runs one more kube-scheduler, for pods that name it.
+func (c *Cluster) StartScheduler(t testing.TB, name string) {
+	t.Helper()
+	bin, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := c.Kubeconfig(t, "admin")
+	config := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: %q}\nprofiles: [{schedulerName: %s}]\n", kubeconfig, name)
+	write(t, c.file(name+".yaml"), []byte(config))
+	c.process(t, filepath.Join(bin, "kube-scheduler"), "--config="+c.file(name+".yaml"), "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", freePorts(t, 1)[0]))
 }
 
 func token(user string) string { return "token-of-" + user }
@@ -161,7 +184,7 @@ func (c *Cluster) process(t testing.TB, path string, args ...string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, c.environment
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)
 	done := make(chan struct{})

@@ -17,7 +17,14 @@ if [ ! -x "$folder/kueue" ]; then
 	mkdir -p "$folder/crd"
 	cp "$source"/config/components/crd/bases/*.yaml "$folder/crd/"
 	chmod -R u+w "$folder/crd"
-	go build -trimpath -ldflags '-s -w' -o "$folder/kueue.new" sigs.k8s.io/kueue/cmd/kueue
+	# The folder of its metrics certificate is fixed in its main file, and a test cannot write to /etc: built from a copy.
+	rm -rf "$folder/source"
+	cp -r "$source" "$folder/source"
+	chmod -R u+w "$folder/source"
+	sed -i 's#"/etc/kueue/metrics/certs"#os.Getenv("KUEUE_METRICS_CERTS")#' "$folder/source/cmd/kueue/main.go"
+	grep -q KUEUE_METRICS_CERTS "$folder/source/cmd/kueue/main.go"
+	(cd "$folder/source" && go build -mod=mod -trimpath -ldflags '-s -w' -o "$folder/kueue.new" ./cmd/kueue)
+	rm -rf "$folder/source"
 	mv "$folder/kueue.new" "$folder/kueue"
 fi
 echo "$folder"
