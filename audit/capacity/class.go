@@ -2,15 +2,11 @@ package capacity
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"gpuaudit/audit/health"
 	"gpuaudit/audit/inventory"
@@ -179,124 +175,6 @@ func (m *Model) countPods(c *inventory.Cluster, classes []*Class, belongs func(*
 // and selects nodes as the class does.
 func belongs(c *Class, s *inventory.Shape) bool {
 	return c.Resource != "" && s.Requests[c.Resource] > 0 && maps.Equal(c.Shape.NodeSelector, s.NodeSelector) && (c.Shape.Affinity == nil) == (s.Affinity == nil)
-}
-
-// nameClasses gives observed classes readable, unique and stable names: what
-// they select, then how many devices, then their first owner.
-func nameClasses(classes []*Class) {
-	steps := []func(*Class) string{
-		func(c *Class) string { return selected(c.Shape) },
-		func(c *Class) string { return fmt.Sprintf("%s x%d", selected(c.Shape), c.need()) },
-		func(c *Class) string {
-			return fmt.Sprintf("%s x%d %s", selected(c.Shape), c.need(), shortResource(c.Resource))
-		},
-		func(c *Class) string {
-			return fmt.Sprintf("%s x%d %s", selected(c.Shape), c.need(), firstOwner(c))
-		},
-		func(c *Class) string {
-			sum := sha256.Sum256([]byte(c.Shape.Key()))
-			return fmt.Sprintf("%s x%d %s %s", selected(c.Shape), c.need(), firstOwner(c), hex.EncodeToString(sum[:3]))
-		},
-	}
-	todo := classes
-	for i, step := range steps {
-		used := map[string][]*Class{}
-		for _, c := range todo {
-			c.Name = step(c)
-			used[c.Name] = append(used[c.Name], c)
-		}
-		todo = nil
-		for _, list := range used {
-			if len(list) > 1 && i < len(steps)-1 {
-				todo = append(todo, rest(list)...)
-			}
-		}
-		if len(todo) == 0 {
-			return
-		}
-	}
-}
-
-// keepApart tells apart classes whose names are the same by chance: a selected
-// value may read like another class's name.
-func keepApart(classes []*Class) {
-	used := map[string]bool{}
-	for _, c := range classes {
-		name := c.Name
-		for n := 3; used[c.Name]; n++ {
-			sum := sha256.Sum256([]byte(c.Shape.Key()))
-			c.Name = name + " " + hex.EncodeToString(sum[:n])
-		}
-		used[c.Name] = true
-	}
-}
-
-// rest are the classes of one name that need a longer one: all but the one
-// with the fewest devices, which keeps the plain name if it is the only such.
-func rest(list []*Class) []*Class {
-	slices.SortStableFunc(list, func(a, b *Class) int { return cmp.Compare(a.need(), b.need()) })
-	if list[0].need() < list[1].need() {
-		return list[1:]
-	}
-	return list
-}
-
-// selected words what a shape selects nodes by.
-func selected(s *inventory.Shape) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
-		switch key {
-		case "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch":
-			continue
-		}
-		parts = append(parts, s.NodeSelector[key])
-	}
-	if s.Affinity != nil {
-		words := map[string]bool{}
-		for _, t := range s.Affinity.NodeSelectorTerms {
-			for _, e := range t.MatchExpressions {
-				switch {
-				case e.Operator == "In" && len(e.Values) > 0:
-					words[strings.Join(e.Values, "|")] = true
-				case e.Operator == "NotIn" && len(e.Values) > 0:
-					words["not "+strings.Join(e.Values, "|")] = true
-				default:
-					words[e.Key+" "+string(e.Operator)] = true
-				}
-			}
-			for _, f := range t.MatchFields {
-				word := strings.Join(f.Values, "|")
-				if f.Operator == corev1.NodeSelectorOpNotIn {
-					word = "not " + word
-				}
-				words[word] = true
-			}
-		}
-		parts = append(parts, slices.Sorted(maps.Keys(words))...)
-	}
-	name := strings.Trim(strings.Join(parts, "+"), "+")
-	if name == "" {
-		return "any"
-	}
-	if len(name) > 60 {
-		sum := sha256.Sum256([]byte(name))
-		name = strings.ToValidUTF8(name[:50], "") + " " + hex.EncodeToString(sum[:3])
-	}
-	return name
-}
-
-func shortResource(r string) string {
-	if i := strings.LastIndexByte(r, '/'); i >= 0 {
-		return r[i+1:]
-	}
-	return r
-}
-
-func firstOwner(c *Class) string {
-	if len(c.owners) == 0 {
-		return "?"
-	}
-	return c.owners[0]
 }
 
 // Report gives the class with its waterfall.

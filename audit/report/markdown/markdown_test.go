@@ -130,7 +130,7 @@ func TestOrderAndWaterfall(t *testing.T) {
 	out := string(Render(sample.Incident()))
 	at := 0
 	for _, want := range []string{
-		"## What is lost", "0 a prod pod can get: 7 notReady + 5 labelMissing + 1 labelOtherValue", "## What to do first", "52ew76fke2",
+		"## What is lost", "0 for class prod: 7 notReady + 5 labelMissing + 1 labelOtherValue", "## What to do first", "52ew76fke2",
 		"## Clusters", "## Cluster A", "## Cluster C", "#### CRITICAL: Node 52ew76fke2", "Evidence, as read:", "status.conditions", "```sh",
 	} {
 		i := strings.Index(out[at:], want)

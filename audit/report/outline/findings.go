@@ -122,15 +122,26 @@ func Unseen(c *report.Cluster, now time.Time) []string {
 		}
 		return append(out, line)
 	}
+	var uncollected []string
 	for _, g := range c.Gaps {
-		if !g.Accepted {
+		switch {
+		case g.Accepted:
+		case g.Reason == "notCollected" && g.Namespace == "":
+			uncollected = append(uncollected, g.Resource)
+		default:
 			out = append(out, GapText(&g))
 		}
+	}
+	if len(uncollected) > 0 {
+		out = append(out, "not collected: "+strings.Join(uncollected, ", "))
 	}
 	if ids := NotEvaluated(c); len(ids) > 0 {
 		out = append(out, fmt.Sprintf("not evaluated: %s", strings.Join(ids, ", ")))
 	}
 	if c.Comparison != "" {
+		if strings.HasPrefix(c.Comparison, "first run") {
+			return append(out, "first run: what changed since an earlier one is not known")
+		}
 		out = append(out, "not compared: "+c.Comparison)
 	}
 	return out
@@ -153,9 +164,13 @@ func GapText(g *report.Gap) string {
 }
 
 // NotEvaluated are the ids of the checks that were not evaluated.
+// Those that only lack an earlier run are left out: that there is none is said by itself.
 func NotEvaluated(c *report.Cluster) []string {
 	var ids []string
 	for _, o := range c.Checks {
+		if c.Comparison != "" && strings.HasPrefix(o.Reason, "first run") {
+			continue
+		}
 		if o.Outcome == report.OutcomeNotEvaluated {
 			ids = append(ids, o.ID)
 		}

@@ -112,11 +112,11 @@ func Waterfall(c *report.Cluster, k *report.Class) string {
 	free := AtMost(k.UpperBound) + freeUnits(k.ApparentFree, Unit(c, k.Resource))
 	switch {
 	case k.ApparentFree == 0:
-		return fmt.Sprintf("%s for %s", free, k.Name)
+		return fmt.Sprintf("%s for class %s", free, k.Name)
 	case Lost(k) == 0:
-		return fmt.Sprintf("%s, all usable by %s pods", free, k.Name)
+		return fmt.Sprintf("%s, all usable by class %s", free, k.Name)
 	}
-	return fmt.Sprintf("%s, %s%d a %s pod can get: %s", free, AtMost(k.UpperBound && k.Schedulable > 0), k.Schedulable, k.Name, LossText(k.Lost))
+	return fmt.Sprintf("%s, %s%d for class %s: %s", free, AtMost(k.UpperBound && k.Schedulable > 0), k.Schedulable, k.Name, LossText(k.Lost))
 }
 
 func freeUnits(n int64, unit string) string {

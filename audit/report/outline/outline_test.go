@@ -19,12 +19,12 @@ func TestWaterfall(t *testing.T) {
 		class report.Class
 		want  string
 	}{
-		{report.Class{Name: "prod", Resource: "r", ApparentFree: 12, Lost: lost}, "12 free cards, 0 a prod pod can get: 7 notReady + 5 labelMissing"},
+		{report.Class{Name: "prod", Resource: "r", ApparentFree: 12, Lost: lost}, "12 free cards, 0 for class prod: 7 notReady + 5 labelMissing"},
 		{report.Class{Name: "prod", Resource: "r", ApparentFree: 13, Schedulable: 1, Lost: lost, UpperBound: true},
-			"≤13 free cards, ≤1 a prod pod can get: 7 notReady + 5 labelMissing"},
-		{report.Class{Name: "x", Resource: "s", ApparentFree: 1, Schedulable: 1}, "1 free slot, all usable by x pods"},
-		{report.Class{Name: "x", Resource: "m"}, "0 free memory for x"},
-		{report.Class{Name: "x", Resource: "unknown"}, "0 free devices for x"},
+			"≤13 free cards, ≤1 for class prod: 7 notReady + 5 labelMissing"},
+		{report.Class{Name: "x", Resource: "s", ApparentFree: 1, Schedulable: 1}, "1 free slot, all usable by class x"},
+		{report.Class{Name: "x", Resource: "m"}, "0 free memory for class x"},
+		{report.Class{Name: "x", Resource: "unknown"}, "0 free devices for class x"},
 	}
 	for _, k := range cases {
 		if got := Waterfall(c, &k.class); got != k.want {
@@ -36,7 +36,7 @@ func TestWaterfall(t *testing.T) {
 func TestLossesOfWhatWasNotSeen(t *testing.T) {
 	for _, c := range sample.Partial().Clusters {
 		want := map[string]string{
-			"lost-site": "unknown: the cluster could not be read", "no-leases": "0 free cards for prod",
+			"lost-site": "unknown: the cluster could not be read", "no-leases": "0 free cards for class prod",
 			"no-pods": "32 cards (nvidia.com/gpu), free unknown: pods were not seen",
 		}[c.Name]
 		if got := Losses(&c, 2); got[0] != want {

@@ -94,14 +94,14 @@ func (p *printer) lines(limit int) int {
 }
 
 func (p *printer) nodes(c *report.Cluster) {
-	nodes := outline.TroubledNodes(c)
-	if p.details || len(c.Nodes) <= fewNodes {
-		nodes = c.Nodes
+	nodes, title := outline.TroubledNodes(c), "Nodes to look at"
+	if len(c.Nodes) <= fewNodes {
+		nodes, title = c.Nodes, "Nodes"
 	}
 	if len(nodes) == 0 {
 		return
 	}
-	p.subsection("Nodes to look at")
+	p.subsection(title)
 	shown := p.shown(len(nodes), maxNodes)
 	var rows [][]cell
 	for _, n := range nodes[:shown] {
@@ -173,16 +173,16 @@ func (p *printer) pending(c *report.Cluster) {
 // those that were not judged in full.
 func (p *printer) outcomes(c *report.Cluster) {
 	var rows [][]cell
+	var found, clean []string
 	for _, o := range c.Checks {
-		limited := o.Outcome == report.OutcomeLimited || o.Outcome == report.OutcomeNotEvaluated
-		if !limited && !p.details {
-			continue
+		switch o.Outcome {
+		case report.OutcomeFindings:
+			found = append(found, o.ID)
+		case report.OutcomeClean:
+			clean = append(clean, o.ID)
+		default:
+			rows = append(rows, []cell{{text: o.ID}, {string(o.Outcome), yellow}, {text: o.Reason}})
 		}
-		out := cell{text: string(o.Outcome)}
-		if limited {
-			out.colour = yellow
-		}
-		rows = append(rows, []cell{{text: o.ID}, out, {text: o.Reason}})
 	}
 	if c.Status == report.Unreachable && !p.details {
 		p.raw("")
@@ -195,12 +195,23 @@ func (p *printer) outcomes(c *report.Cluster) {
 			gaps = append(gaps, outline.GapText(&g))
 		}
 	}
-	if len(rows) == 0 && len(gaps) == 0 {
+	if len(rows) == 0 && len(gaps) == 0 && !p.details {
 		return
 	}
 	p.subsection("How much was seen")
+	if p.details {
+		p.listed("  findings: ", found)
+		p.listed("  clean: ", clean)
+	}
 	for _, text := range gaps {
 		p.limited("  gap: ", text, "", 3)
 	}
 	p.grid([]column{{title: "CHECK", min: 14}, {title: "OUTCOME"}, {title: "WHY", min: 20, wrap: true, lines: p.lines(3)}}, rows)
+}
+
+// listed writes names after a label, nothing when there are none.
+func (p *printer) listed(label string, names []string) {
+	if len(names) > 0 {
+		p.text(label, strings.Join(names, ", "), "")
+	}
 }

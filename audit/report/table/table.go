@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,25 +171,36 @@ func (p *printer) head(r *report.Report) {
 }
 
 func (p *printer) unseen(r *report.Report) {
-	begun := false
+	type group struct {
+		names string
+		lines []string
+	}
+	var groups []group
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		lines := outline.Unseen(c, p.now)
-		if len(lines) == 0 {
-			continue
+		// Clusters of which the same was not seen share their lines.
+		at := slices.IndexFunc(groups, func(g group) bool { return slices.Equal(g.lines, lines) })
+		switch {
+		case len(lines) == 0:
+		case at >= 0 && plain.Width(groups[at].names) < p.width/2:
+			groups[at].names += ", " + p.label(c)
+		default:
+			groups = append(groups, group{p.label(c), lines})
 		}
-		if !begun {
-			p.section("NOT SEEN (what follows is silent about it, not clean)")
-			begun = true
-		}
-		for j, line := range lines[:p.shown(len(lines), maxUnseen)] {
-			label := "  ! " + p.label(c) + ": "
+	}
+	if len(groups) > 0 {
+		p.section("NOT SEEN (what follows is silent about it, not clean)")
+	}
+	for _, g := range groups {
+		for j, line := range g.lines[:p.shown(len(g.lines), maxUnseen)] {
+			label := "  ! " + g.names + ": "
 			if j > 0 {
 				label = strings.Repeat(" ", plain.Width(label))
 			}
 			p.limited(label, line, red, 3)
 		}
-		p.more("    ", len(lines)-p.shown(len(lines), maxUnseen), "gaps")
+		p.more("    ", len(g.lines)-p.shown(len(g.lines), maxUnseen), "gaps")
 	}
 }
 

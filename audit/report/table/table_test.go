@@ -139,7 +139,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 func TestFirstLinesSayWhatMatters(t *testing.T) {
 	incident := strings.Join(strings.Fields(render(t, sample.Incident(), Options{Width: 80})), " ")
 	order := []string{
-		"WHAT IS LOST", "C: ≤13 free cards, 0 a prod pod can get: 7 notReady + 5 labelMissing + 1 labelOtherValue",
+		"WHAT IS LOST", "C: ≤13 free cards, 0 for class prod: 7 notReady + 5 labelMissing + 1 labelOtherValue",
 		"WHAT TO DO FIRST", "node 52ew76fke2 (+7 cards for prod, 3 waiting pods would start)", "node_env=prod on node ujx4guefbh (+5 cards",
 		"CLUSTERS",
 	}
