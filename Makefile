@@ -29,7 +29,7 @@ $(TOOLS)/golangci-lint:
 	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 update-golden: ## write the golden files again; read the diff before committing it
-	UPDATE_GOLDEN=1 go test ./audit ./audit/... ./cmd/...
+	UPDATE_GOLDEN=1 go test ./audit ./audit/... ./cmd/... ./notify/...
 
 control-plane: ## build etcd, the control plane and Kueue for the tests (twenty minutes the first time)
 	test/build.sh

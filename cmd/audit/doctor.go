@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,12 +129,19 @@ func (e *examination) slack(ctx context.Context, file *config.File) {
 		e.wrong("slack", "%v", err)
 		return
 	}
-	words, err := poster.Probe(ctx)
-	if err != nil {
-		e.wrong("slack", "%v", err)
-		return
+	var channels []string
+	for _, t := range c.Targets() {
+		if !slices.Contains(channels, t.Channel) {
+			channels = append(channels, t.Channel)
+		}
 	}
-	e.ok("slack", "%s", words)
+	for _, found := range poster.Probe(ctx, channels) {
+		if found.OK {
+			e.ok(found.What, "%s", found.Words)
+		} else {
+			e.wrong(found.What, "%s", found.Words)
+		}
+	}
 }
 
 // checklist asks for the published checklist, if there is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	kjson "sigs.k8s.io/json"
 
+	"gpuaudit/audit"
 	"gpuaudit/audit/report"
+	"gpuaudit/audit/snapshot"
 	"gpuaudit/cmd/audit/config"
 	"gpuaudit/notify/digest"
 	"gpuaudit/notify/slack"
@@ -20,9 +23,22 @@ import (
 	"gpuaudit/store/archive"
 )
 
-// slackConfig reads and checks the slack block; nil when there is none.
+// slackConfig reads the slack block, which was checked with the rest of the
+// configuration; nil when there is none.
 func slackConfig(file *config.File) (*slack.Config, error) {
-	if file == nil || len(file.Slack) == 0 || string(file.Slack) == "null" {
+	if file == nil {
+		return nil, nil
+	}
+	c, problems := readSlack(file)
+	if len(problems) > 0 {
+		return nil, usage(fmt.Errorf("config: %s", strings.Join(problems, "\n  ")))
+	}
+	return c, nil
+}
+
+// readSlack reads the slack block and lists everything that is wrong with it.
+func readSlack(file *config.File) (*slack.Config, []string) {
+	if len(file.Slack) == 0 || string(file.Slack) == "null" {
 		return nil, nil
 	}
 	var c slack.Config
@@ -35,12 +51,23 @@ func slackConfig(file *config.File) (*slack.Config, error) {
 		problems = append(problems, "slack: "+e.Error())
 	}
 	if err == nil {
-		problems = append(problems, c.Check()...)
+		problems = append(problems, c.Check(clusterNames(file), audit.Checks())...)
 	}
-	if len(problems) > 0 {
-		return nil, usage(fmt.Errorf("config: %s", strings.Join(problems, "\n  ")))
+	return &c, problems
+}
+
+func clusterNames(file *config.File) []string {
+	var out []string
+	for i := range file.Clusters {
+		out = append(out, file.Clusters[i].Name)
 	}
-	return &c, nil
+	return out
+}
+
+// slackProblems is readSlack for config.Load, so that all problems come at once.
+func slackProblems(file *config.File) []string {
+	_, problems := readSlack(file)
+	return problems
 }
 
 // outlet is everything that a digest needs beside the report.
@@ -61,6 +88,7 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 	var digests []*digest.Digest
 	reportURL, until := o.url(ctx, "report.html")
 	checklistURL, _ := o.url(ctx, "checklist.html")
+	heads, resolved := o.past(ctx, r)
 	for _, t := range targets {
 		in := digest.Input{Report: r, Route: t.Route, ReportURL: reportURL, ReportUntil: until, ChecklistURL: checklistURL, Heads: map[string]string{}}
 		if o.archive != nil {
@@ -73,19 +101,63 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 				return nil, nil, err
 			}
 			in.Missed = append(in.Missed, unfinished...)
-			for i := range r.Clusters {
-				if head, err := o.archive.Head(ctx, r.Clusters[i].Name); err == nil {
-					in.Heads[r.Clusters[i].Name] = head.SHA256()
-				}
-			}
+			in.Heads, in.Resolved = heads, resolved
 		}
 		d := digest.Build(in)
 		digests = append(digests, d)
 		if o.config == nil || o.config.Wanted(d) {
-			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d)})
+			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d, o.threads()), Files: o.files(ctx, d, r)})
 		}
 	}
 	return deliveries, digests, nil
+}
+
+// threads is false for a webhook, which posts one message.
+func (o *outlet) threads() bool {
+	return o.config == nil || (o.config.Webhook == "" && o.config.WebhookFile == "" && o.config.WebhookEnv == "")
+}
+
+// past reads what the store knows of the clusters: the heads of their chains,
+// and what was resolved in runs that may have posted nothing.
+func (o *outlet) past(ctx context.Context, r *report.Report) (heads map[string]string, resolved map[string][]report.Finding) {
+	heads, resolved = map[string]string{}, map[string][]report.Finding{}
+	if o.archive == nil {
+		return heads, resolved
+	}
+	for i := range r.Clusters {
+		name := r.Clusters[i].Name
+		if head, err := o.archive.Head(ctx, name); err == nil {
+			heads[name] = head.SHA256()
+		}
+		if kept, err := o.archive.LatestSnapshot(ctx, name); err == nil {
+			if s, err := snapshot.Decode(kept.Body); err == nil {
+				resolved[name] = s.Resolved
+			}
+		}
+	}
+	return heads, resolved
+}
+
+// mostFiles bounds the reports that are attached to one digest.
+const mostFiles = 20
+
+// files are the clusters' own reports, each naming no other cluster, for the
+// thread of a digest.
+func (o *outlet) files(ctx context.Context, d *digest.Digest, r *report.Report) []slack.File {
+	if o.kept == nil || o.archive == nil || !o.threads() || (o.config != nil && o.config.AttachReports != nil && !*o.config.AttachReports) {
+		return nil
+	}
+	var out []slack.File
+	for _, name := range d.Attach[:min(mostFiles, len(d.Attach))] {
+		segment := store.Segment(name)
+		body, err := o.archive.LoadFile(ctx, *o.kept, segment+"/report.html")
+		if err != nil {
+			slog.Warn("attachment", "cluster", name, "error", err)
+			continue
+		}
+		out = append(out, slack.File{Name: fmt.Sprintf("gpu-audit-%s-%s.html", segment, r.GeneratedAt.UTC().Format("2006-01-02")), Title: "GPU audit of " + name, Body: body})
+	}
+	return out
 }
 
 // url links to a file of the kept report: by the configured base, else presigned,
@@ -106,10 +178,11 @@ func (o *outlet) url(ctx context.Context, name string) (link string, until time.
 	return o.archive.FileURL(*o.kept, name), time.Time{}
 }
 
-// deliver posts a report's digest in a slot.
+// deliver posts a report's digest in a slot. The slot is begun before anything
+// that may fail, so that the next digest knows of it.
 func (o *outlet) deliver(ctx context.Context, r *report.Report, slotName string) error {
-	deliveries, _, err := o.build(ctx, r, slotName)
-	if err != nil {
+	s := &slot.Slots{Archive: o.archive, Now: time.Now}
+	if err := s.Begin(ctx, slotName, r.RunID, r.GeneratedAt); err != nil {
 		return err
 	}
 	if err := o.config.Resolve(os.ReadFile, os.Getenv); err != nil {
@@ -119,8 +192,12 @@ func (o *outlet) deliver(ctx context.Context, r *report.Report, slotName string)
 	if err != nil {
 		return err
 	}
-	s := &slot.Slots{Archive: o.archive, Poster: poster, Now: time.Now}
-	_, err = s.Deliver(ctx, slotName, r.RunID, deliveries)
+	s.Poster = poster
+	deliveries, _, err := o.build(ctx, r, slotName)
+	if err != nil {
+		return err
+	}
+	_, err = s.Deliver(ctx, slotName, r.RunID, r.GeneratedAt, deliveries)
 	return err
 }
 
@@ -192,7 +269,7 @@ func digestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "digest", Short: "show what would be posted about a kept report, without posting", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("output", form, "text", "blocks"); err != nil {
+			if err := oneOf("output", form, "text", "blocks", "html"); err != nil {
 				return err
 			}
 			file, err := p.load()
@@ -230,7 +307,11 @@ func digestCommand() *cobra.Command {
 			for _, d := range deliveries {
 				messages = append(messages, d.Messages...)
 			}
-			body, err := slack.EncodeMessages(messages)
+			encode := slack.EncodeMessages
+			if form == "html" {
+				encode = slack.Preview
+			}
+			body, err := encode(messages)
 			if err != nil {
 				return incomplete(err)
 			}
@@ -239,6 +320,6 @@ func digestCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&run, "run", "latest", "the report's `RUN`, or latest")
-	cmd.Flags().StringVarP(&form, "output", "o", "text", "text, or blocks: a JSON list of Slack messages")
+	cmd.Flags().StringVarP(&form, "output", "o", "text", "text; blocks: a JSON list of Slack messages; html: about as Slack shows them")
 	return cmd
 }

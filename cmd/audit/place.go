@@ -36,7 +36,7 @@ func (p *place) load() (*config.File, error) {
 	if p.config == "" {
 		return nil, nil
 	}
-	f, err := config.Load(p.config)
+	f, err := config.Load(p.config, slackProblems)
 	if err != nil {
 		return nil, usage(err)
 	}

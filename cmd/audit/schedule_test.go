@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,5 +111,63 @@ func TestMissedIsCaughtUpOnce(t *testing.T) {
 	}
 	if digests != 1 {
 		t.Errorf("%d digests were posted for a missed slot, want 1", digests)
+	}
+}
+
+// TestTwoLoopsOneSlot: two replicas that are due at the same moment post one
+// digest between them, with the cluster's report in its thread.
+func TestTwoLoopsOneSlot(t *testing.T) {
+	first, fake := scheduled(t)
+	second := newLoop(first.file, first.archive)
+	at := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
+	var group sync.WaitGroup
+	for _, l := range []*loop{first, second} {
+		group.Go(func() { l.once(context.Background(), l.file.Schedule[0], at) })
+	}
+	group.Wait()
+	digests := 0
+	for _, m := range fake.Messages() {
+		if m.Part == "digest" {
+			digests++
+		}
+	}
+	if digests != 1 {
+		t.Errorf("%d digests were posted, want 1", digests)
+	}
+	files := fake.Files()
+	if len(files) > 1 {
+		t.Errorf("%d reports are attached, want at most 1", len(files))
+	}
+	for _, f := range files {
+		if f.Channel != "C1" || f.Thread == "" || !strings.Contains(string(f.Body), "dead") {
+			t.Errorf("attached: %s to %s in thread %q", f.Name, f.Channel, f.Thread)
+		}
+	}
+}
+
+// TestSecretThatIsGone: a slot that fails before anything is posted is in the
+// next digest as one that was missed.
+func TestSecretThatIsGone(t *testing.T) {
+	l, fake := scheduled(t)
+	monday, tuesday := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
+	t.Setenv("TEST_SLACK_TOKEN", "")
+	l.once(context.Background(), l.file.Schedule[0], monday)
+	if n := len(fake.Messages()); n != 0 {
+		t.Fatalf("%d messages were posted without a token", n)
+	}
+	// The slot was begun a while ago.
+	name := slotName(l.file.Schedule[0], monday)
+	kept, err := l.archive.ReadSlot(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := regexp.MustCompile(`"begun": "[^"]*"`).ReplaceAll(kept.Body, fmt.Appendf(nil, `"begun": %q`, time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)))
+	if _, err := l.archive.UpdateSlot(context.Background(), kept, old); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TEST_SLACK_TOKEN", slackfake.Token)
+	l.once(context.Background(), l.file.Schedule[0], tuesday)
+	if len(fake.Messages()) == 0 || !strings.Contains(fmt.Sprintf("%s", fake.Messages()[0].Blocks), name+" (begun, and nothing was posted)") {
+		t.Errorf("the next digest does not say that %s is missing: %s", name, fake.Messages())
 	}
 }

@@ -5,6 +5,7 @@
 package digest
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -29,9 +30,12 @@ type Route struct {
 type Input struct {
 	Report *report.Report
 	Route  Route
-	// Last is when this route's last digest was delivered; zero for none. What
-	// was first seen after it is new.
+	// Last is the time of the report that this route's last delivered digest was
+	// about; zero for none. What was first seen after it is new here.
 	Last time.Time
+	// Resolved are findings, by cluster, that earlier runs found resolved and
+	// that this route may not have been told of.
+	Resolved map[string][]report.Finding
 	// Missed names slots whose digest could not be delivered since.
 	Missed []string
 	// ReportURL links to the whole report, "" for none. ReportUntil is when a
@@ -54,6 +58,8 @@ type Item struct {
 	Link   string
 	Step   int
 	Action string
+	// Command is true when Action is a command line.
+	Command bool
 }
 
 // Digest is what to post.
@@ -70,6 +76,9 @@ type Digest struct {
 	Missed   []string
 	Footer   []string
 	Report   string
+	// Attach are the clusters whose own report belongs to this digest: something
+	// is open in them, or was not seen.
+	Attach []string
 	// Problems is true when anything is open, unseen or missed; Changed when
 	// anything is new or resolved.
 	Problems, Changed bool
@@ -87,9 +96,15 @@ func Build(in Input) *Digest {
 	for _, c := range clusters {
 		d.cluster(c, in)
 	}
+	d.capacity(clusters)
 	d.findings(clusters, in)
-	d.Unseen, d.Capacity, d.Resolved = bound(d.Unseen), bound(d.Capacity), bound(d.Resolved)
-	s := report.Summarise(derefs(clusters))
+	d.Unseen, d.Resolved = bound(d.Unseen), bound(d.Resolved)
+	for _, c := range told(clusters, in.Route) {
+		if c.Status != report.Complete || slices.ContainsFunc(c.Findings, func(f report.Finding) bool { return f.Open() }) {
+			d.Attach = append(d.Attach, c.Name)
+		}
+	}
+	s := report.Summarise(told(clusters, in.Route))
 	d.Summary = fmt.Sprintf("%s: %d complete, %d partial, %d unreachable. Open: %d critical, %d warning, %d info.",
 		plain.Plural(int64(s.Clusters), "cluster"), s.Complete, s.Partial, s.Unreachable, s.Critical, s.Warning, s.Info)
 	d.Problems = s.Critical+s.Warning > 0 || len(d.Unseen) > 0 || len(d.Missed) > 0
@@ -99,11 +114,15 @@ func Build(in Input) *Digest {
 	}
 	for _, c := range clusters {
 		if head := in.Heads[c.Name]; head != "" {
-			d.Footer = append(d.Footer, c.Name+" "+head[:min(16, len(head))])
+			d.Footer = append(d.Footer, c.Name+" "+head[:min(HeadDigits, len(head))])
 		}
 	}
 	return d
 }
+
+// HeadDigits is how much of a chain's head a digest shows: enough that nobody
+// makes another chain with the same beginning of a hash.
+const HeadDigits = 24
 
 // mostLines bounds a section of the first message, so that the findings, the
 // link to the report and the footer are always in it.
@@ -117,10 +136,18 @@ func bound(items []Item) []Item {
 	return append(items[:mostLines:mostLines], more)
 }
 
-func derefs(list []*report.Cluster) []report.Cluster {
+// told are a route's clusters with the findings that it is told of.
+func told(list []*report.Cluster, route Route) []report.Cluster {
 	out := make([]report.Cluster, 0, len(list))
 	for _, c := range list {
-		out = append(out, *c)
+		one := *c
+		one.Findings = nil
+		for i := range c.Findings {
+			if route.wants(&c.Findings[i]) {
+				one.Findings = append(one.Findings, c.Findings[i])
+			}
+		}
+		out = append(out, one)
 	}
 	return out
 }
@@ -155,51 +182,73 @@ func (d *Digest) cluster(c *report.Cluster, in Input) {
 		}
 		d.Unseen = append(d.Unseen, Item{Cluster: c.Name, Severity: report.Warning, Text: text})
 	}
-	for _, text := range outline.Losses(c, 2) {
-		d.Capacity = append(d.Capacity, Item{Cluster: c.Name, Text: text})
-	}
 	for _, g := range outline.Waiting(c) {
 		d.Waiting = append(d.Waiting, Item{Cluster: c.Name, Text: fmt.Sprintf("%s of %s: %s", plain.Plural(int64(len(g.Pods)), "pod"), outline.OwnerText(&g), g.Cause)})
 	}
 }
 
+// fewClusters may have two lines each about what they lose, and one when they lose nothing.
+const fewClusters = 6
+
+// capacity says what can really be used, the greatest loss first.
+func (d *Digest) capacity(clusters []*report.Cluster) {
+	lines, whole := 2, 0
+	if len(clusters) > fewClusters {
+		lines = 1
+	}
+	sorted := slices.Clone(clusters)
+	slices.SortStableFunc(sorted, func(a, b *report.Cluster) int { return cmp.Compare(outline.MostLost(b), outline.MostLost(a)) })
+	for _, c := range sorted {
+		if lines == 1 && c.Status == report.Complete && outline.MostLost(c) == 0 {
+			whole++
+			continue
+		}
+		texts := outline.Losses(c, lines)
+		if lines == 1 {
+			texts = []string{strings.Join(texts, "; ")}
+		}
+		for _, text := range texts {
+			d.Capacity = append(d.Capacity, Item{Cluster: c.Name, Text: text})
+		}
+	}
+	d.Capacity = bound(d.Capacity)
+	if whole > 0 {
+		d.Capacity = append(d.Capacity, Item{Cluster: plain.Plural(int64(whole), "cluster"), Text: "nothing lost to any class"})
+	}
+}
+
+// open is one open finding that a route is told of.
+type open struct {
+	c     *report.Cluster
+	f     report.Finding
+	fresh bool
+}
+
 // findings sorts what is open into new and ongoing, by impact over all clusters.
 func (d *Digest) findings(clusters []*report.Cluster, in Input) {
-	type one struct {
-		c     *report.Cluster
-		f     report.Finding
-		fresh bool
-	}
-	var open []one
+	var list []open
 	actions := map[string]string{}
-	told := map[string]bool{} // open findings that this route is told of
+	mentioned := map[string]bool{} // open findings that this route is told of
 	for _, c := range clusters {
 		for _, rep := range c.Repairs {
 			actions[c.Name+rep.Finding] = rep.Action
 		}
 		for i := range c.Findings {
 			if f := &c.Findings[i]; f.Open() && in.Route.wants(f) {
-				told[c.Name+f.ID] = true
+				mentioned[c.Name+f.ID] = true
 			}
 		}
+		d.resolved(c, in)
 		for _, f := range c.Findings {
-			if !in.Route.wants(&f) {
-				continue
-			}
-			if f.State == report.StateResolved {
-				d.Changed = true
-				d.Resolved = append(d.Resolved, Item{Cluster: c.Name, Severity: f.Severity, Word: "resolved", Text: f.Title + " (" + f.Resolution + ")"})
-				continue
-			}
-			if !f.Open() || told[c.Name+f.CausedBy] {
-				continue // told with its cause
+			if !in.Route.wants(&f) || !f.Open() || mentioned[c.Name+f.CausedBy] {
+				continue // not for here, or told with its cause
 			}
 			fresh := f.FirstSeen == nil || f.FirstSeen.After(in.Last)
 			d.Changed = d.Changed || fresh
-			open = append(open, one{c, f, fresh})
+			list = append(list, open{c, f, fresh})
 		}
 	}
-	slices.SortStableFunc(open, func(a, b one) int {
+	slices.SortStableFunc(list, func(a, b open) int {
 		if v := a.f.Severity.Rank() - b.f.Severity.Rank(); v != 0 {
 			return v
 		}
@@ -211,20 +260,52 @@ func (d *Digest) findings(clusters []*report.Cluster, in Input) {
 		}
 		return outline.ByImpact(a.f, b.f)
 	})
-	for i, o := range open {
-		item := Item{Cluster: o.c.Name, Severity: o.f.Severity, Text: o.f.Title, Link: link(&o.f, in), Step: o.f.Step, Action: actions[o.c.Name+o.f.ID]}
+	for i, o := range list {
+		item := Item{Cluster: o.c.Name, Severity: o.f.Severity, Text: o.f.Title, Link: link(&o.f, in), Step: o.f.Step, Action: actions[o.c.Name+o.f.ID], Word: o.word(in)}
 		if item.Action == "" && len(o.f.Commands) > 0 {
-			item.Action = o.f.Commands[0]
-		}
-		item.Word = "new"
-		if !o.fresh {
-			item.Word = "for " + plain.Age(in.Report.GeneratedAt.Sub(*o.f.FirstSeen))
+			item.Action, item.Command = o.f.Commands[0], true
 		}
 		if i < firstFindings {
 			d.Findings = append(d.Findings, item)
 		} else {
 			d.More = append(d.More, item)
 		}
+	}
+}
+
+// word is "new" or how long a finding is known. One that earlier runs saw and
+// that no digest told this route of is new here, with its age.
+func (o *open) word(in Input) string {
+	if o.f.FirstSeen == nil {
+		return "new"
+	}
+	if o.f.State == report.StateUnverified {
+		return outline.StateText(&o.f, in.Report.GeneratedAt)
+	}
+	age := plain.Age(in.Report.GeneratedAt.Sub(*o.f.FirstSeen))
+	switch {
+	case !o.fresh:
+		return "for " + age
+	case o.f.State == report.StateNew:
+		return "new"
+	}
+	return "new here, seen for " + age
+}
+
+// resolved tells what this run found resolved, and what earlier runs did since
+// the last digest, unless it is open again.
+func (d *Digest) resolved(c *report.Cluster, in Input) {
+	seen := map[string]bool{}
+	for _, f := range slices.Concat(c.Findings, in.Resolved[c.Name]) {
+		if seen[f.ID] || !in.Route.wants(&f) {
+			continue
+		}
+		seen[f.ID] = true
+		if f.State != report.StateResolved || (f.ResolvedAt != nil && !f.ResolvedAt.After(in.Last)) {
+			continue
+		}
+		d.Changed = true
+		d.Resolved = append(d.Resolved, Item{Cluster: c.Name, Severity: f.Severity, Word: "resolved", Text: f.Title + " (" + f.Resolution + ")"})
 	}
 }
 
@@ -237,16 +318,21 @@ func (r *Route) wants(f *report.Finding) bool {
 
 // link leads to the checklist's step: the finding's own, or the page beside the report.
 func link(f *report.Finding, in Input) string {
-	if strings.Contains(f.Link, "://") {
+	if Linkable(f.Link) {
 		return f.Link
 	}
-	if in.ChecklistURL == "" {
+	if !Linkable(in.ChecklistURL) {
 		return ""
 	}
 	if _, anchor, ok := strings.Cut(f.Link, "#"); ok {
 		return in.ChecklistURL + "#" + anchor
 	}
 	return in.ChecklistURL
+}
+
+// Linkable is true for what a reader elsewhere can follow: a file on this machine is no link.
+func Linkable(url string) bool {
+	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
 }
 
 // Text gives the digest as plain lines for a terminal.

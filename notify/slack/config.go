@@ -1,9 +1,12 @@
 package slack
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"gpuaudit/audit/report"
@@ -23,6 +26,8 @@ type Config struct {
 	Channel     string  `json:"channel"`
 	Post        string  `json:"post"` // always, changes, problems
 	Routes      []Route `json:"routes"`
+	// AttachReports puts each cluster's own report into the digest's thread; nil is true.
+	AttachReports *bool `json:"attachReports"`
 	// APIURL is Slack's own; another one is for tests.
 	APIURL string `json:"apiURL"`
 }
@@ -36,8 +41,9 @@ type Route struct {
 	Mention     string          `json:"mention"`
 }
 
-// Check lists everything that is wrong, each with its path below slack.
-func (c *Config) Check() []string {
+// Check lists everything that is wrong, each with its path below slack. clusters
+// and checks are the names that routes may use.
+func (c *Config) Check(clusters, checks []string) []string {
 	var out []string
 	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	tokens, hooks := count(c.Token, c.TokenFile, c.TokenEnv), count(c.Webhook, c.WebhookFile, c.WebhookEnv)
@@ -75,6 +81,13 @@ func (c *Config) Check() []string {
 		for _, p := range r.Clusters {
 			if _, err := path.Match(p, ""); err != nil {
 				bad("%s.clusters: %q is no pattern", at, p)
+			} else if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { ok, _ := path.Match(p, name); return ok }) {
+				bad("%s.clusters: %q is none of the clusters, which are %s", at, p, strings.Join(clusters, ", "))
+			}
+		}
+		for _, id := range r.Checks {
+			if !slices.Contains(checks, id) {
+				bad("%s.checks: there is no check %q; they are %s", at, id, strings.Join(checks, ", "))
 			}
 		}
 	}
@@ -124,11 +137,18 @@ type Target struct {
 	Route   digest.Route
 }
 
-// Targets lists the main channel and the routes.
+// Targets lists the main channel and the routes. A route's name comes from what
+// it is, so that it keeps what it was told when routes change their order.
 func (c *Config) Targets() []Target {
 	out := []Target{{Name: "main", Channel: c.Channel}}
-	for i, r := range c.Routes {
-		out = append(out, Target{Name: fmt.Sprintf("route-%d", i+1), Channel: r.Channel,
+	used := map[string]int{}
+	for _, r := range c.Routes {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", r.Channel, r.Clusters, r.Checks, r.MinSeverity))
+		name := "route-" + hex.EncodeToString(sum[:5])
+		if used[name]++; used[name] > 1 {
+			name += fmt.Sprintf("-%d", used[name]) // the very same route twice
+		}
+		out = append(out, Target{Name: name, Channel: r.Channel,
 			Route: digest.Route{Name: r.Channel, Clusters: r.Clusters, Checks: r.Checks, MinSeverity: r.MinSeverity, Mention: r.Mention}})
 	}
 	return out

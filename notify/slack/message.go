@@ -35,7 +35,9 @@ type Message struct {
 
 // Messages makes the messages of a digest. Nothing is cut inside a rune, a
 // link or an entity; no text of a cluster can mention anybody or become a link.
-func Messages(d *digest.Digest) []Message {
+// Without threads (a webhook) there is one message, which says what is left out.
+func Messages(d *digest.Digest, threads bool) []Message {
+	links := shared(d)
 	first := &builder{part: "digest", fallback: escape(d.Title + ". " + d.Summary)}
 	if d.Mention != "" {
 		first.lines([]string{d.Mention}) // from the configuration, not from a cluster
@@ -51,29 +53,38 @@ func Messages(d *digest.Digest) []Message {
 	}
 	first.section("Not seen", unseen)
 	first.section("What is lost", texts(d.Capacity))
-	first.section("Findings", findings(d.Findings))
+	first.section("Findings", links.findings(d.Findings))
+	first.lines(links.steps)
+	where := "the thread and the report"
+	if !threads {
+		where = "the report"
+		if n := len(d.Waiting); n > 0 {
+			first.lines([]string{fmt.Sprintf("_pods wait in %d groups, see the report_", n)})
+		}
+	}
 	if len(d.More) > 0 {
-		first.lines([]string{fmt.Sprintf("_and %d more, in the thread and the report_", len(d.More))})
+		first.lines([]string{fmt.Sprintf("_and %d more, in %s_", len(d.More), where)})
 	}
 	first.section("Resolved", texts(d.Resolved))
-	if d.Report != "" {
+	switch {
+	case digest.Linkable(d.Report):
 		first.lines([]string{"<" + linkURL(d.Report) + "|The whole report>"})
+	case d.Report != "":
+		first.lines([]string{"The whole report: " + code(d.Report)})
 	}
 	first.context(d.Footer)
 	out := first.done()
+	if !threads {
+		return out[:1]
+	}
 	thread := &builder{part: "details", fallback: "Details of " + escape(d.Title)}
 	thread.section("Waiting pods", texts(d.Waiting))
-	thread.section("More findings", findings(d.More))
+	thread.section("More findings", links.findings(d.More))
 	out = append(out, thread.done()...)
 	// Only the first message is the digest; what did not fit follows in the thread.
 	for i := range out {
-		if i > 0 && out[i].Part == "digest" {
-			out[i].Part = "details"
-		}
-	}
-	for i := range out {
 		if i > 0 {
-			out[i].Part = fmt.Sprintf("%s-%d", out[i].Part, i)
+			out[i].Part = fmt.Sprintf("details-%d", i)
 		}
 	}
 	return out
@@ -89,19 +100,53 @@ func texts(items []digest.Item) []string {
 
 var marks = map[report.Severity]string{report.Critical: ":red_circle:", report.Warning: ":large_yellow_circle:", report.Info: ":white_circle:"}
 
-func findings(items []digest.Item) []string {
+// longLink is the length from which a link (a presigned one, say) is given once
+// and not with every finding: it would fill the message.
+const longLink = 200
+
+// stepLinks writes findings; a long link to the checklist stands once, in steps.
+type stepLinks struct {
+	once  bool
+	steps []string
+}
+
+func shared(d *digest.Digest) stepLinks {
+	for _, i := range d.Findings {
+		if len(i.Link) > longLink {
+			base, _, _ := strings.Cut(i.Link, "#")
+			return stepLinks{once: true, steps: []string{"<" + linkURL(base) + "|The checklist with its steps>"}}
+		}
+	}
+	return stepLinks{}
+}
+
+func (l stepLinks) findings(items []digest.Item) []string {
 	var out []string
 	for _, i := range items {
 		line := fmt.Sprintf("%s *%s* [%s] %s", marks[i.Severity], escape(i.Cluster), escape(i.Word), escape(i.Text))
-		if i.Action != "" {
+		switch {
+		case i.Action == "":
+		case i.Command:
+			line += "\n      → " + code(i.Action)
+		default:
 			line += "\n      → " + escape(i.Action)
 		}
-		if i.Link != "" {
+		switch {
+		case i.Step == 0:
+		case i.Link == "" || l.once:
+			line += fmt.Sprintf(" (step %d)", i.Step)
+		default:
 			line += fmt.Sprintf(" (<%s|step %d>)", linkURL(i.Link), i.Step)
 		}
 		out = append(out, line)
 	}
 	return out
+}
+
+// code writes a command so that it can be copied: only what would end the code
+// or begin an entity is changed.
+func code(s string) string {
+	return "`" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ").Replace(plain.Line(s)) + "`"
 }
 
 // escape makes text inert: Slack's three control characters as entities, and
@@ -190,14 +235,31 @@ func (b *builder) lines(rows []string) {
 	put()
 }
 
+// context writes small print, whole rows in as many blocks as it takes: the
+// heads of the chains are of use only when none is cut.
 func (b *builder) context(rows []string) {
-	text := cut(escape(strings.Join(rows, " · ")), 1900)
-	if text == "" {
-		return
+	const most = 1900
+	text := ""
+	put := func() {
+		if text == "" {
+			return
+		}
+		b.room(utf8.RuneCountInString(text))
+		b.blocks = append(b.blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, text, false, true)))
+		b.total += utf8.RuneCountInString(text)
+		text = ""
 	}
-	b.room(utf8.RuneCountInString(text))
-	b.blocks = append(b.blocks, slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, text, false, true)))
-	b.total += utf8.RuneCountInString(text)
+	for _, row := range rows {
+		row = cut(escape(row), most)
+		if text != "" && utf8.RuneCountInString(text)+utf8.RuneCountInString(row)+3 > most {
+			put()
+		}
+		if text != "" {
+			text += " · "
+		}
+		text += row
+	}
+	put()
 }
 
 // cut bounds a text in runes; it never ends inside an entity or a link.
@@ -212,6 +274,9 @@ func cut(s string, most int) string {
 	}
 	if i := strings.LastIndexByte(text, '&'); i >= 0 && !strings.Contains(text[i:], ";") {
 		text = text[:i]
+	}
+	if strings.Count(text, "`")%2 == 1 {
+		return text + "…`"
 	}
 	return text + "…"
 }

@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,12 @@ func New(c Config) (*Poster, error) {
 			return nil, errors.New("slack.proxy: is no URL")
 		}
 		transport.Proxy = http.ProxyURL(u)
+	}
+	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, response *http.Response) error {
+		if response.StatusCode != http.StatusOK {
+			return &proxyError{response.StatusCode}
+		}
+		return nil
 	}
 	p := &Poster{config: c, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}, maxWait: 2 * time.Minute}
 	if c.Token != "" {
@@ -117,6 +124,16 @@ func (p *Poster) once(ctx context.Context, channel, thread string, m Message, sl
 	return Posted{}, 0, fate(err)
 }
 
+// proxyError: the proxy refused to connect to Slack, so nothing was sent.
+type proxyError struct{ code int }
+
+func (e *proxyError) Error() string {
+	if e.code == http.StatusProxyAuthRequired {
+		return "the proxy wants other credentials (HTTP 407): put user and password into slack.proxy, or let the proxy pass this host"
+	}
+	return fmt.Sprintf("the proxy refuses to connect to Slack (HTTP %d)", e.code)
+}
+
 // fate tells a failure before anything was sent from one whose outcome nobody knows.
 func fate(err error) error {
 	var op *net.OpError
@@ -126,6 +143,19 @@ func fate(err error) error {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return fmt.Errorf("cannot reach Slack: %w", dns)
+	}
+	var proxy *proxyError
+	if errors.As(err, &proxy) {
+		return proxy
+	}
+	// A certificate is looked at before the first byte of a request is sent.
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return fmt.Errorf("cannot reach Slack: its certificate does not verify: %w; does a proxy put its own in its place?", certificate.Err)
+	}
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) {
+		return errors.New("cannot reach Slack: what answers does not speak TLS; is slack.proxy right?")
 	}
 	return &UnknownError{err}
 }
@@ -139,7 +169,7 @@ func hint(code string) string {
 	case "invalid_auth", "not_authed", "token_revoked", "account_inactive", "token_expired":
 		return ": the token is not valid any more; make a new one"
 	case "missing_scope":
-		return ": the token needs the scope chat:write"
+		return ": the token needs the scopes chat:write and files:write"
 	}
 	return ""
 }
@@ -199,6 +229,12 @@ func (p *Poster) clean(s string) string {
 			s = strings.ReplaceAll(s, secret, "[redacted]")
 		}
 	}
+	if u, err := url.Parse(p.config.Proxy); err == nil && u.User != nil {
+		s = strings.ReplaceAll(s, u.User.String()+"@", "[redacted]@")
+		if password, ok := u.User.Password(); ok && len(password) > 2 {
+			s = strings.ReplaceAll(s, password, "[redacted]")
+		}
+	}
 	if u, err := url.Parse(p.config.Webhook); err == nil && len(u.Path) > 1 {
 		s = strings.ReplaceAll(s, u.Path, "/[redacted]")
 	}
@@ -236,16 +272,4 @@ func (p *Poster) read(ctx context.Context, channel, thread, oldest string) (list
 		return nil, false, err
 	}
 	return answer.Messages, answer.HasMore, nil
-}
-
-// Probe says, without posting, whether Slack can be spoken to.
-func (p *Poster) Probe(ctx context.Context) (string, error) {
-	if p.client == nil {
-		return "a webhook cannot be tried without posting; its URL is well formed", nil
-	}
-	who, err := p.client.AuthTestContext(ctx)
-	if err != nil {
-		return "", p.redact(fmt.Errorf("slack auth.test: %w", err))
-	}
-	return fmt.Sprintf("token of %s in workspace %s", who.User, who.Team), nil
 }

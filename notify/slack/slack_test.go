@@ -32,7 +32,7 @@ func texts(m slack.Message) string {
 // the first is the digest and the rest is its thread.
 func TestMessagesKeepTheLimits(t *testing.T) {
 	for name, r := range samples() {
-		list := slack.Messages(digest.Build(digest.Input{Report: r, ReportURL: "https://reports.example.com/r.html", ChecklistURL: "https://reports.example.com/c.html"}))
+		list := slack.Messages(digest.Build(digest.Input{Report: r, ReportURL: "https://reports.example.com/r.html", ChecklistURL: "https://reports.example.com/c.html"}), true)
 		if len(list) == 0 || list[0].Part != "digest" {
 			t.Fatalf("%s: no digest", name)
 		}
@@ -59,7 +59,7 @@ func TestMessagesKeepTheLimits(t *testing.T) {
 
 // TestHostileTextIsInert: nothing from a cluster mentions, links or marks up.
 func TestHostileTextIsInert(t *testing.T) {
-	for _, m := range slack.Messages(digest.Build(digest.Input{Report: sample.Hostile()})) {
+	for _, m := range slack.Messages(digest.Build(digest.Input{Report: sample.Hostile()}), true) {
 		var tree any
 		if err := json.Unmarshal([]byte(texts(m)), &tree); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func poster(t *testing.T, c slack.Config) *slack.Poster {
 // TestPost: rate limits are waited for, refusals explained, an unclear fate is
 // called so, and no secret is in any error.
 func TestPost(t *testing.T) {
-	m := slack.Messages(digest.Build(digest.Input{Report: sample.Incident()}))[0]
+	m := slack.Messages(digest.Build(digest.Input{Report: sample.Incident()}), true)[0]
 	for fault, want := range map[string]string{"": "", "ratelimited": "", "not_in_channel": "invite the bot", "500": "not known", "garbage": "not known", "cut": "not known", "missing_scope": "chat:write"} {
 		for _, hook := range []bool{false, true} {
 			if hook && (fault == "cut" || fault == "garbage" || fault == "not_in_channel") {
@@ -139,7 +139,7 @@ func TestPost(t *testing.T) {
 
 func TestConfigSaysEverythingAtOnce(t *testing.T) {
 	c := slack.Config{Token: "x", WebhookEnv: "Y", Proxy: "::", Post: "sometimes", Routes: []slack.Route{{MinSeverity: "loud"}}}
-	got := strings.Join(c.Check(), "\n")
+	got := strings.Join(c.Check([]string{"a", "b"}, []string{"label-drift"}), "\n")
 	for _, want := range []string{"one of both", "slack.proxy", "slack.post", "slack.routes[0].channel", "minSeverity"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the problems do not say %q:\n%s", want, got)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gpuaudit/notify/slack"
@@ -33,7 +32,9 @@ type Record struct {
 	Slot          string    `json:"slot"`
 	Run           string    `json:"run"`
 	Begun         time.Time `json:"begun"`
-	Parts         []Part    `json:"parts"`
+	// Reported is the time of the report that the digest is about.
+	Reported time.Time `json:"reported"`
+	Parts    []Part    `json:"parts"`
 	// Done is true when nothing is left to do in this slot.
 	Done bool `json:"done"`
 }
@@ -52,6 +53,7 @@ type Part struct {
 type Poster interface {
 	Post(ctx context.Context, channel, thread string, m slack.Message, slot string) (slack.Posted, error)
 	Find(ctx context.Context, channel, thread, slot, part string, since time.Time) (posted slack.Posted, found, known bool)
+	Attach(ctx context.Context, channel, thread string, f slack.File) error
 	Threads() bool
 }
 
@@ -60,6 +62,8 @@ type Delivery struct {
 	Target   string
 	Channel  string
 	Messages []slack.Message
+	// Files are attached to the thread.
+	Files []slack.File
 }
 
 // A post takes at most postWithin, its waits for rate limits included, so an
@@ -85,10 +89,18 @@ func (s *Slots) step(name string) error {
 	return s.Fail(name)
 }
 
-// Deliver posts what the slot still lacks. It gives the record and an error
-// when something could not be posted or its fate is unknown.
-func (s *Slots) Deliver(ctx context.Context, slot, run string, deliveries []Delivery) (*Record, error) {
-	record, at, err := s.claim(ctx, slot, run)
+// Begin records that a slot is to be delivered, before anything that may fail:
+// a later digest then says that this one is missing.
+func (s *Slots) Begin(ctx context.Context, slot, run string, reported time.Time) error {
+	_, _, err := s.claim(ctx, slot, run, reported)
+	return err
+}
+
+// Deliver posts what the slot still lacks. reported is the report's time. It
+// gives the record and an error when something could not be posted or its fate
+// is unknown.
+func (s *Slots) Deliver(ctx context.Context, slot, run string, reported time.Time, deliveries []Delivery) (*Record, error) {
+	record, at, err := s.claim(ctx, slot, run, reported)
 	if err != nil {
 		return nil, err
 	}
@@ -97,21 +109,10 @@ func (s *Slots) Deliver(ctx context.Context, slot, run string, deliveries []Deli
 	}
 	var failed []error
 	for _, d := range deliveries {
-		thread := ""
-		for i, m := range d.Messages {
-			if i > 0 && (!s.Poster.Threads() || thread == "") {
-				break // a webhook has no thread, and there is none without its head
-			}
-			part, err := s.part(ctx, &at, record, d, m, thread)
-			if err != nil {
-				failed = append(failed, err)
-			}
-			if part == nil {
-				return record, errors.Join(failed...)
-			}
-			if i == 0 {
-				thread = part.TS
-			}
+		errs, stop := s.target(ctx, &at, record, d)
+		failed = append(failed, errs...)
+		if stop {
+			return record, errors.Join(failed...)
 		}
 	}
 	if len(failed) == 0 {
@@ -123,12 +124,47 @@ func (s *Slots) Deliver(ctx context.Context, slot, run string, deliveries []Deli
 	return record, errors.Join(failed...)
 }
 
+// target posts what one target still lacks: its first message, then into that
+// one's thread the others and the files. stop means that this process is not
+// the one to go on.
+func (s *Slots) target(ctx context.Context, at *archive.Slot, r *Record, d Delivery) (failed []error, stop bool) {
+	head := Part{}
+	for i, m := range d.Messages {
+		if i > 0 && (!s.Poster.Threads() || head.TS == "") {
+			break // a webhook has no thread, and there is none without its head
+		}
+		part, err := s.part(ctx, at, r, d, m, head.TS)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if part == nil {
+			return failed, true
+		}
+		if i == 0 {
+			head = *part
+		}
+	}
+	for _, f := range d.Files {
+		if !s.Poster.Threads() || head.TS == "" {
+			break
+		}
+		part, err := s.file(ctx, at, r, d, f, head)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if part == nil {
+			return failed, true
+		}
+	}
+	return failed, false
+}
+
 // claim makes the slot's record, or reads that of an earlier try.
-func (s *Slots) claim(ctx context.Context, slot, run string) (*Record, archive.Slot, error) {
+func (s *Slots) claim(ctx context.Context, slot, run string, reported time.Time) (*Record, archive.Slot, error) {
 	if err := s.step("claim"); err != nil {
 		return nil, archive.Slot{}, err
 	}
-	record := &Record{SchemaVersion: 1, Slot: slot, Run: run, Begun: s.Now().UTC()}
+	record := &Record{SchemaVersion: 1, Slot: slot, Run: run, Begun: s.Now().UTC(), Reported: reported.UTC()}
 	body, err := encode(record)
 	if err != nil {
 		return nil, archive.Slot{}, err
@@ -247,8 +283,8 @@ func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part
 	return true, errors.Join(result, s.save(ctx, at, r, "lookup of "+p.Name))
 }
 
-// Past tells, from the records, when a target's last digest was delivered and
-// which slots since could not be.
+// Past tells, from the records, the time of the report that a target's last
+// delivered digest was about, and which slots since could not be delivered.
 func Past(ctx context.Context, a *archive.Archive, target, except string, now time.Time) (last time.Time, missed []string, err error) {
 	type miss struct {
 		at   time.Time
@@ -263,18 +299,18 @@ func Past(ctx context.Context, a *archive.Archive, target, except string, now ti
 		if json.Unmarshal(kept.Body, &r) != nil || r.Slot == except {
 			continue
 		}
-		for _, p := range r.Parts {
-			if !strings.HasPrefix(p.Name, target+"/digest") {
-				continue
+		state, at := r.digestOf(target)
+		switch {
+		case state == Posted:
+			if at.After(last) {
+				last = at
 			}
-			switch p.State {
-			case Posted:
-				if p.At.After(last) {
-					last = p.At
-				}
-			case Failed, Unknown, Intent:
-				misses = append(misses, miss{p.At, fmt.Sprintf("%s (%s)", r.Slot, p.State)})
-			}
+		case state == "" && (r.Done || now.Sub(r.Begun) < lease):
+			// not for this target, or under way
+		case state == "":
+			misses = append(misses, miss{at, r.Slot + " (begun, and nothing was posted)"})
+		case state == Failed || state == Unknown || state == Intent:
+			misses = append(misses, miss{at, fmt.Sprintf("%s (%s)", r.Slot, state)})
 		}
 	}
 	for _, m := range misses {
@@ -284,4 +320,19 @@ func Past(ctx context.Context, a *archive.Archive, target, except string, now ti
 	}
 	slices.Sort(missed)
 	return last, missed, nil
+}
+
+// digestOf gives the state of a target's first message, "" when there is none,
+// and the time of the report.
+func (r *Record) digestOf(target string) (state string, at time.Time) {
+	at = r.Reported
+	if at.IsZero() {
+		at = r.Begun
+	}
+	for _, p := range r.Parts {
+		if p.Name == target+"/digest" {
+			return p.State, at
+		}
+	}
+	return "", at
 }

@@ -31,8 +31,9 @@ func (e *Error) Error() string {
 }
 
 // Load reads and checks a configuration file. Relative paths in it are taken
-// from the file's own folder.
-func Load(path string) (*File, error) {
+// from the file's own folder. more lists problems that others know of, such as
+// of the block that says where to post.
+func Load(path string, more ...func(*File) []string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -48,11 +49,11 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, &Error{path, []string{err.Error()}}
 	}
-	return Parse(path, body)
+	return Parse(path, body, more...)
 }
 
 // Parse checks a configuration that was read from path.
-func Parse(path string, body []byte) (*File, error) {
+func Parse(path string, body []byte, more ...func(*File) []string) (*File, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, &Error{path, []string{"is empty; config.example.yaml shows every field"}}
 	}
@@ -71,6 +72,11 @@ func Parse(path string, body []byte) (*File, error) {
 	}
 	if err == nil {
 		e.Problems = append(e.Problems, f.problems(filepath.Dir(path))...)
+	}
+	for _, check := range more {
+		if err == nil {
+			e.Problems = append(e.Problems, check(&f)...)
+		}
 	}
 	slices.Sort(e.Problems)
 	if len(e.Problems) > 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"unicode/utf8"
@@ -33,6 +34,7 @@ type Server struct {
 	faults  []string
 	clock   int
 	history bool
+	files   files
 }
 
 // New starts a fake that ends with the test; history tells whether the token
@@ -68,13 +70,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(w, r)
 	case "/auth.test":
 		if s.authorised(w, r) {
+			scopes := "chat:write,files:write,channels:read"
+			if s.history {
+				scopes += ",channels:history"
+			}
+			w.Header().Set("X-OAuth-Scopes", scopes)
 			answer(w, map[string]any{"ok": true, "user": "auditbot", "team": "example"})
+		}
+	case "/conversations.info":
+		s.info(w, r)
+	case "/files.getUploadURLExternal", "/files.completeUploadExternal":
+		if s.authorised(w, r) {
+			s.upload(w, r)
 		}
 	case "/conversations.history", "/conversations.replies":
 		s.readHistory(w, r)
 	case "/hook/secret-canary":
 		s.hook(w, r)
 	default:
+		if strings.HasPrefix(r.URL.Path, "/upload/") {
+			s.receive(w, r)
+			return
+		}
 		http.NotFound(w, r)
 	}
 }
