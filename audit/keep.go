@@ -11,9 +11,13 @@ import (
 
 // trend gives the figures that later reports draw.
 func (e *evaluation) trend() []snapshot.Figure {
-	usable := map[string]int64{}
+	usable, each := map[string]int64{}, map[string]map[string]int64{}
 	for _, c := range e.report.Classes {
 		usable[c.Resource] = max(usable[c.Resource], c.Schedulable)
+		if each[c.Resource] == nil {
+			each[c.Resource] = map[string]int64{}
+		}
+		each[c.Resource][c.Name] = c.Schedulable
 	}
 	var out []snapshot.Figure
 	for _, d := range e.report.Devices {
@@ -22,7 +26,7 @@ func (e *evaluation) trend() []snapshot.Figure {
 		}
 		f := snapshot.Figure{Resource: d.Resource, Capacity: d.Capacity, Allocatable: d.Allocatable, Requested: d.Requested, Free: d.Free}
 		if v, ok := usable[d.Resource]; ok {
-			f.Schedulable = &v
+			f.Schedulable, f.Classes = &v, each[d.Resource]
 		}
 		out = append(out, f)
 	}

@@ -252,10 +252,11 @@ func (m *Model) notModelled(c *Class, units int) []string {
 func addLost(lost map[string]*report.Lost, l loss, node string) {
 	to := lost[l.reason]
 	if to == nil {
-		to = &report.Lost{Reason: l.reason, Step: steps[l.reason]}
+		to = &report.Lost{Reason: l.reason, Step: steps[l.reason], DevicesByNode: map[string]int64{}}
 		lost[l.reason] = to
 	}
 	to.Devices += l.devices
+	to.DevicesByNode[node] += l.devices
 	to.Nodes = append(to.Nodes, node)
 	switch {
 	case l.detail == "" || strings.Contains("; "+to.Detail+"; ", "; "+l.detail+"; "):

@@ -242,7 +242,9 @@ type Lost struct {
 	Reason  string   `json:"reason"`
 	Devices int64    `json:"devices"`
 	Nodes   []string `json:"nodes"`
-	Step    int      `json:"step"`
+	// DevicesByNode divides Devices over the nodes.
+	DevicesByNode map[string]int64 `json:"devicesByNode"`
+	Step          int              `json:"step"`
 	// Detail says what exactly is missing ("node_env absent"), for people.
 	Detail string `json:"detail"`
 }

@@ -157,4 +157,6 @@ type Figure struct {
 	Free        *int64 `json:"free"`
 	// Schedulable is the largest share that any workload class could get.
 	Schedulable *int64 `json:"schedulable"`
+	// Classes has each class's share by its name; null in snapshots that did not keep it.
+	Classes map[string]int64 `json:"classes"`
 }

@@ -93,12 +93,14 @@ func sentence(k *report.Class, unit string) string {
 // trend draws free and usable devices of one resource over stored runs.
 type trend struct {
 	ID, Resource, Unit, From, To, Alt string
-	Top                               int64
-	Free, Usable                      []string // paths of points, broken where unknown
-	Lost                              []string // areas between the two
-	Dots                              []dot
-	Rows                              []trendRow
-	Earlier                           int
+	// Class is whose share is drawn, "" for the best of any.
+	Class        string
+	Top          int64
+	Free, Usable []string // paths of points, broken where unknown
+	Lost         []string // areas between the two
+	Dots         []dot
+	Rows         []trendRow
+	Earlier      int
 }
 
 type dot struct{ X, Y, Class string }
@@ -135,8 +137,48 @@ func (b *builder) trends(c *report.Cluster, anchor string, stored []TrendPoint) 
 		if over := len(points) - maxTrendPoints; over > 0 {
 			points = points[over:]
 		}
-		out = append(out, drawTrend(points, resource, outline.Unit(c, resource)))
-		out[len(out)-1].ID = fmt.Sprintf("%s-trend-%d", anchor, len(out))
+		for _, class := range trendClasses(c, resource, points) {
+			t := drawTrend(ofClass(points, class), resource, outline.Unit(c, resource))
+			t.ID, t.Class = fmt.Sprintf("%s-trend-%d", anchor, len(out)+1), text(class)
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// trendClasses are the classes whose share is drawn: those of this report that
+// earlier runs knew, the most urgent first; "" is the best share of any, where
+// none is known.
+func trendClasses(c *report.Cluster, resource string, points []trendPoint) []string {
+	var out []string
+	for _, k := range outline.Classes(c) {
+		known := 0
+		for _, p := range points {
+			if _, ok := p.figure.Classes[k.Name]; ok {
+				known++
+			}
+		}
+		if text(k.Resource) == resource && known > 1 && len(out) < maxTrendClasses {
+			out = append(out, k.Name)
+		}
+	}
+	if len(out) == 0 {
+		return []string{""}
+	}
+	return out
+}
+
+// ofClass puts a class's share in the place of the best one.
+func ofClass(points []trendPoint, class string) []trendPoint {
+	if class == "" {
+		return points
+	}
+	out := slices.Clone(points)
+	for i := range out {
+		out[i].figure.Schedulable = nil // a run that did not know the class
+		if n, ok := out[i].figure.Classes[class]; ok {
+			out[i].figure.Schedulable = &n
+		}
 	}
 	return out
 }
@@ -148,6 +190,12 @@ func figures(c *report.Cluster) []snapshot.Figure {
 		for i := range c.Classes {
 			if k := &c.Classes[i]; k.Resource == d.Resource && (f.Schedulable == nil || k.Schedulable > *f.Schedulable) {
 				f.Schedulable = &k.Schedulable
+			}
+			if k := &c.Classes[i]; k.Resource == d.Resource {
+				if f.Classes == nil {
+					f.Classes = map[string]int64{}
+				}
+				f.Classes[k.Name] = k.Schedulable
 			}
 		}
 		if d.AliasOf == "" {

@@ -209,7 +209,10 @@ func lossesOf(c *report.Cluster, resource string) losses {
 			}
 			for _, n := range l.Nodes {
 				devices := int64(-1)
+				exact, known := l.DevicesByNode[n]
 				switch {
+				case known:
+					devices = exact
 				case sum == l.Devices:
 					devices = free[n]
 				case len(l.Nodes) == 1:

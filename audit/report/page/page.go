@@ -62,6 +62,7 @@ const (
 	maxLostNodes     = 12
 	maxTrendPoints   = 400
 	maxTrendRows     = 10
+	maxTrendClasses  = 6
 	maxNotes         = 40
 	maxText          = 2000 // columns of one text from a cluster
 	maxClusterDetail = 60   // clusters with a part of their own

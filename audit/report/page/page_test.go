@@ -264,6 +264,31 @@ func TestTrend(t *testing.T) {
 	}
 }
 
+// TestTrendOfEachClass: every class has its own picture, and a run that did not
+// know it is a gap in it, no zero.
+func TestTrendOfEachClass(t *testing.T) {
+	stored := trendOf(4, 6, 8, 9)
+	for i := range stored {
+		stored[i].Figures[0].Classes = map[string]int64{"prod": 1}
+		if i != 1 {
+			stored[i].Figures[0].Classes["batch"] = 3
+		}
+	}
+	html := render(t, sample.Incident(), page.Options{Cluster: "C", Trend: map[string][]page.TrendPoint{"C": stored}})
+	for _, class := range []string{"prod", "batch"} {
+		if !strings.Contains(html, "usable by class "+class+"</span>") {
+			t.Errorf("no picture of class %s", class)
+		}
+	}
+	if n := strings.Count(html, `<figure class="trend">`); n != 2 {
+		t.Errorf("%d pictures, want one for each of 2 classes", n)
+	}
+	_, batch, _ := strings.Cut(html, "usable by class batch</span>")
+	if table := section(t, batch, "The last runs as a table", "</table>"); strings.Count(table, ">unknown<") != 2 {
+		t.Errorf("the run that did not know the class is not unknown: %s", table)
+	}
+}
+
 func TestSameInputSameBytes(t *testing.T) {
 	o := page.Options{Trend: map[string][]page.TrendPoint{"C": trendOf(4, 6, 8)}}
 	first := render(t, sample.Incident(), o)

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -151,5 +152,42 @@ func TestRedaction(t *testing.T) {
 	}
 	if b, _ := report.Encode(again); !bytes.Equal(body, b) {
 		t.Error("the pseudonyms are not stable")
+	}
+}
+
+// TestRedactionFindsImagesAndHosts: without a configured pattern. Names of kinds,
+// label keys, nodes and numbers stay.
+func TestRedactionFindsImagesAndHosts(t *testing.T) {
+	one, err := report.Only(sample.Incident(), "C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := []string{"registry.corp.example:5000/team-x/trainer:2026-05", "ghcr.io/acme/model-server", "bare-image", "auth.team-x.svc.cluster.local", "vault.acme.internal", "10.11.12.13"}
+	f := &one.Clusters[0].Findings[0]
+	f.Detail = fmt.Sprintf(`Back-off pulling image "%s"; %s@sha256:%s; pull image "%s"; Get "https://%s:443/x": dial tcp %s:443; lookup %s: no such host; kind podgroups.scheduling.volcano.sh, label node.kubernetes.io/instance-type, metrics.k8s.io, v1.37.2`,
+		secret[0], secret[1], strings.Repeat("ab", 32), secret[2], secret[4], secret[5], secret[3])
+	one.Clusters[0].Nodes[0].Name = "10.0.0.7" // some clouds name nodes by their address
+	one.Clusters[0].Findings[1].Detail = "on node 10.0.0.7"
+	redaction, err := NewRedaction(&one.Clusters[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := redaction.Report(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := report.Encode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range secret {
+		if strings.Contains(string(body), s) {
+			t.Errorf("the redacted report still has %q: %s", s, out.Clusters[0].Findings[0].Detail)
+		}
+	}
+	for _, keep := range []string{"podgroups.scheduling.volcano.sh", "node.kubernetes.io/instance-type", "metrics.k8s.io", "on node 10.0.0.7", "v1.37.2"} {
+		if !strings.Contains(string(body), keep) {
+			t.Errorf("the redacted report lost %q: %s", keep, out.Clusters[0].Findings[0].Detail)
+		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Redaction replaces names that are ours alone by stable pseudonyms: namespaces,
-// pods, workloads and what configured patterns match. Node names, label keys
+// pods, workloads, images, internal hosts and addresses, and what configured patterns match. Node names, label keys
 // and values in question and every number stay.
 type Redaction struct {
 	// Names maps originals to pseudonyms; it stays with us.
@@ -62,12 +62,16 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 			}
 		}
 	}
+	images, hosts := map[string]bool{}, map[string]bool{}
+	if err := foundIn(c, images, hosts); err != nil {
+		return nil, err
+	}
 	for _, own := range []string{"", "default", "kube-system", "kube-public", "kube-node-lease"} {
 		delete(namespaces, own)
 	}
 	labels := map[string]bool{}
 	for _, n := range c.Nodes {
-		for _, set := range []map[string]bool{namespaces, pods, owners} {
+		for _, set := range []map[string]bool{namespaces, pods, owners, images, hosts} {
 			delete(set, n.Name)
 		}
 		for k, v := range n.Labels {
@@ -82,8 +86,69 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 	r.number("namespace", namespaces)
 	r.number("workload", owners)
 	r.number("pod", pods)
+	r.number("image", images)
+	r.number("host", hosts)
 	r.build(labels)
 	return r, nil
+}
+
+// What an image, and a host or address that only we know, look like in a text.
+// Names of kinds and label keys, which look like hosts as well, have none of these endings.
+var (
+	imageText = regexp.MustCompile(`(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9][a-z0-9._-]*(?:/[a-z0-9][a-z0-9._-]*)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?@sha256:[0-9a-f]{64}|(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|localhost:[0-9]+)/[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9._-]*`)
+	quoted    = regexp.MustCompile(`(?i)image \\?"([^"\\\s]+)\\?"`)
+	urlHost   = regexp.MustCompile(`[a-z][a-z0-9+.-]*://(?:[^/@\s"\\]+@)?([A-Za-z0-9.-]+)`)
+	innerHost = regexp.MustCompile(`[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.(?:svc|local|internal|intranet|intra|corp|lan|private|home\.arpa)(?:\.cluster\.local)?\b`)
+	address   = regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b`)
+)
+
+// foundIn collects images, hosts and addresses from every text of a report but
+// its links, which are meant to be followed.
+func foundIn(c *report.Cluster, images, hosts map[string]bool) error {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("redact: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(body, &tree); err != nil {
+		return fmt.Errorf("redact: %w", err)
+	}
+	scan(tree, func(s string) {
+		for _, m := range imageText.FindAllString(s, -1) {
+			if !strings.Contains(s, "://"+m) {
+				images[m] = true
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(s, -1) {
+			images[m[1]] = true
+		}
+		for _, m := range urlHost.FindAllStringSubmatch(s, -1) {
+			hosts[m[1]] = true
+		}
+		for _, re := range []*regexp.Regexp{innerHost, address} {
+			for _, m := range re.FindAllString(s, -1) {
+				hosts[m] = true
+			}
+		}
+	})
+	return nil
+}
+
+func scan(v any, f func(string)) {
+	switch x := v.(type) {
+	case string:
+		f(x)
+	case []any:
+		for _, one := range x {
+			scan(one, f)
+		}
+	case map[string]any:
+		for key, one := range x {
+			if key != "link" && key != "serverVersion" {
+				scan(one, f)
+			}
+		}
+	}
 }
 
 func objects(list []report.Evidence) []string {
