@@ -50,9 +50,11 @@ type Cluster struct {
 	URL    string
 	Admin  kubernetes.Interface
 	Config *rest.Config
-	dir    string
-	ca     []byte
-	users  []string
+	// Recorder keeps what came through kubeconfigs made by Kubeconfig.
+	Recorder *Recorder
+	dir      string
+	ca       []byte
+	users    []string
 	// environment of the processes that are started from now on; nil is the test's own.
 	environment []string
 }
@@ -102,7 +104,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	if c.Admin, err = kubernetes.NewForConfig(c.Config); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := c.Kubeconfig(t, "admin")
+	c.Recorder = record(t, c.URL)
+	kubeconfig := c.direct(t)
 	auth := []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1"}
 	if o.Scheduler {
 		c.process(t, filepath.Join(bin, "kube-scheduler"), append(auth, fmt.Sprintf("--secure-port=%d", ports[3]))...)
@@ -124,7 +127,7 @@ func (c *Cluster) StartScheduler(t testing.TB, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := c.Kubeconfig(t, "admin")
+	kubeconfig := c.direct(t)
 	config := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: %q}\nprofiles: [{schedulerName: %s}]\n", kubeconfig, name)
 	write(t, c.file(name+".yaml"), []byte(config))
 	c.process(t, filepath.Join(bin, "kube-scheduler"), "--config="+c.file(name+".yaml"), "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
@@ -160,15 +163,28 @@ func write(t testing.TB, file string, body []byte) {
 	}
 }
 
-// Kubeconfig writes a kubeconfig with one context, named as the cluster, for a user.
+// Kubeconfig writes a kubeconfig for the audit with one context, named as the
+// cluster, for a user. What is sent with it goes through the recorder, which
+// fails the test when it is more than the audit may send.
 func (c *Cluster) Kubeconfig(t testing.TB, user string) string {
 	t.Helper()
+	return c.kubeconfig(t, c.Recorder.server.URL, user, "kubeconfig-"+user)
+}
+
+// direct is the controllers' own kubeconfig, past the recorder.
+func (c *Cluster) direct(t testing.TB) string {
+	t.Helper()
+	return c.kubeconfig(t, c.URL, "admin", "kubeconfig")
+}
+
+func (c *Cluster) kubeconfig(t testing.TB, server, user, name string) string {
+	t.Helper()
 	cfg := clientcmdapi.NewConfig()
-	cfg.Clusters[c.Name] = &clientcmdapi.Cluster{Server: c.URL, InsecureSkipTLSVerify: true}
+	cfg.Clusters[c.Name] = &clientcmdapi.Cluster{Server: server, InsecureSkipTLSVerify: true}
 	cfg.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token(user)}
 	cfg.Contexts[c.Name] = &clientcmdapi.Context{Cluster: c.Name, AuthInfo: user}
 	cfg.CurrentContext = c.Name
-	file := c.file("kubeconfig-" + user)
+	file := c.file(name)
 	if err := clientcmd.WriteToFile(*cfg, file); err != nil {
 		t.Fatal(err)
 	}
