@@ -64,7 +64,12 @@ func find(name inventory.Resource) resource {
 	return resource{}
 }
 
-// Rules is the least role that an audit needs: get and list, one rule a group.
+// single are the kinds of which one object is read by name: a pod whose node
+// is in no list, and that node, are asked for again.
+var single = []string{"nodes", "pods"}
+
+// Rules is the least role that an audit needs: list, one rule a group, and get
+// for the kinds that are read by name.
 func Rules() []rbacv1.PolicyRule {
 	by := map[string][]string{}
 	var groups []string
@@ -77,10 +82,10 @@ func Rules() []rbacv1.PolicyRule {
 		}
 	}
 	slices.Sort(groups)
-	var out []rbacv1.PolicyRule
+	out := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: slices.Clone(single), Verbs: []string{"get"}}}
 	for _, g := range groups {
 		slices.Sort(by[g])
-		out = append(out, rbacv1.PolicyRule{APIGroups: []string{g}, Resources: by[g], Verbs: []string{"get", "list"}})
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{g}, Resources: by[g], Verbs: []string{"list"}})
 	}
 	return out
 }
