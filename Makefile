@@ -35,7 +35,12 @@ control-plane: ## build etcd, the control plane and Kueue for the tests (twenty 
 	test/build.sh
 	test/tools/kueue/build.sh
 
-bench: ## speed and memory; docs/performance.md says how to read it
+NODES ?= 2000
+PODS ?= 50000
+bench: control-plane ## whole processes against a real API server with a fleet (NODES, PODS; ten minutes)
+	cd test && go test -tags bench -timeout 120m ./bench -run TestFleet -v -args -nodes $(NODES) -pods $(PODS)
+
+bench-parts: ## speed and memory of the parts; docs/performance.md says how to read it
 	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
 
-.PHONY: help build test quick lint update-golden control-plane bench
+.PHONY: help build test quick lint update-golden control-plane bench bench-parts

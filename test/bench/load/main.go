@@ -61,12 +61,21 @@ func main() {
 	run(pods, func(i int) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bench-%d", i)}, Spec: corev1.PodSpec{NodeName: fmt.Sprintf("bench-%d", i%nodes),
 			Containers: []corev1.Container{{Name: "a", Image: "x", Env: env, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}, {Name: "b", Image: "y", Env: env[:10]}}}}
+		if i%5 == 0 { // one pod in five has a card
+			card := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+			p.Spec.Containers[1].Resources = corev1.ResourceRequirements{Requests: card, Limits: card}
+		}
 		p, err := c.CoreV1().Pods("default").Create(ctx, p, metav1.CreateOptions{})
 		if err != nil {
-			return
+			panic(err)
 		}
-		p.Status.Phase = corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True"}, {Type: "PodScheduled", Status: "True"}}
-		c.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		now := metav1.Now()
+		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &now
+		p.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True", LastTransitionTime: now}, {Type: "PodScheduled", Status: "True", LastTransitionTime: now}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true, Image: "x", ImageID: "sha256:x", State: running}, {Name: "b", Ready: true, Image: "y", ImageID: "sha256:y", State: running}}
+		if _, err := c.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
+			panic(err)
+		}
 	})
 }
