@@ -55,6 +55,15 @@ var table = []resource{
 	{quota.SigsPodGroups, "scheduling.sigs.k8s.io", "v1alpha1", "podgroups", true, false, ""},
 }
 
+// Resources lists the names of what is read, as gaps and dumps call it.
+func Resources() []string {
+	out := make([]string, 0, len(table))
+	for _, r := range table {
+		out = append(out, string(r.name))
+	}
+	return sortedStrings(out)
+}
+
 func find(name inventory.Resource) resource {
 	for _, r := range table {
 		if r.name == name {

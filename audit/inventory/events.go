@@ -28,7 +28,7 @@ func NewEventPass() *EventPass {
 func (p *EventPass) AddCore(in *corev1.Event) {
 	e := Event{
 		Namespace: in.Namespace, Kind: in.InvolvedObject.Kind, RefNamespace: in.InvolvedObject.Namespace, Name: in.InvolvedObject.Name,
-		RefUID: string(in.InvolvedObject.UID), Type: in.Type, Reason: in.Reason, Message: in.Message,
+		RefUID: string(in.InvolvedObject.UID), Type: in.Type, Reason: in.Reason, Message: Said(in.Message),
 		Reporter: firstSet(in.ReportingController, in.Source.Component), Count: int64(in.Count),
 		First: firstTime(in.FirstTimestamp.Time, in.EventTime.Time, in.CreationTimestamp.Time),
 		Last:  firstTime(in.LastTimestamp.Time, in.EventTime.Time, in.CreationTimestamp.Time),
@@ -44,7 +44,7 @@ func (p *EventPass) AddCore(in *corev1.Event) {
 func (p *EventPass) AddV1(in *eventsv1.Event) {
 	e := Event{
 		Namespace: in.Namespace, Kind: in.Regarding.Kind, RefNamespace: in.Regarding.Namespace, Name: in.Regarding.Name,
-		RefUID: string(in.Regarding.UID), Type: in.Type, Reason: in.Reason, Message: in.Note,
+		RefUID: string(in.Regarding.UID), Type: in.Type, Reason: in.Reason, Message: Said(in.Note),
 		Reporter: firstSet(in.ReportingController, in.DeprecatedSource.Component), Count: int64(in.DeprecatedCount),
 		First: firstTime(in.DeprecatedFirstTimestamp.Time, in.EventTime.Time, in.CreationTimestamp.Time),
 		Last:  firstTime(in.DeprecatedLastTimestamp.Time, in.EventTime.Time, in.CreationTimestamp.Time),

@@ -63,7 +63,7 @@ func NodeOf(in *corev1.Node) *Node {
 	}
 	for _, c := range in.Status.Conditions {
 		n.Conditions = append(n.Conditions, Condition{
-			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message,
+			Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message),
 			Heartbeat: timeOf(c.LastHeartbeatTime), Transition: timeOf(c.LastTransitionTime),
 		})
 	}

@@ -155,7 +155,7 @@ func (c *Custom) CustomConditions() []Condition {
 		}
 		text := func(key string) string { s, _ := m[key].(string); return s }
 		at, _ := time.Parse(time.RFC3339, text("lastTransitionTime"))
-		out = append(out, Condition{Type: text("type"), Status: text("status"), Reason: text("reason"), Message: text("message"), Transition: at.UTC()})
+		out = append(out, Condition{Type: text("type"), Status: text("status"), Reason: text("reason"), Message: Said(text("message")), Transition: at.UTC()})
 	}
 	return out
 }

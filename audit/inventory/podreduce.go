@@ -32,7 +32,7 @@ func OwnerOf(pod *corev1.Pod) Owner {
 func (p *PodPass) reduce(pod *corev1.Pod, requests Resources, owner Owner) *Pod {
 	out := &Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Created: timeOf(pod.CreationTimestamp),
-		Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: pod.Status.Message,
+		Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: Said(pod.Status.Message),
 		Shape: p.shapes.Of(&pod.Spec, requests, pod.Annotations), Naive: NaiveRequests(pod), Owner: owner,
 		SchedulerName: pod.Spec.SchedulerName, PriorityClass: pod.Spec.PriorityClassName,
 		HasContainerStatuses: len(pod.Status.ContainerStatuses) > 0,
@@ -84,7 +84,7 @@ func pointerTime(t *metav1.Time) *time.Time {
 
 func readConditions(out *Pod, conditions []corev1.PodCondition) {
 	for _, c := range conditions {
-		got := &Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message,
+		got := &Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message),
 			Heartbeat: timeOf(c.LastProbeTime), Transition: timeOf(c.LastTransitionTime)}
 		switch c.Type {
 		case corev1.PodScheduled:
@@ -100,9 +100,9 @@ func readContainers(out *Pod, pod *corev1.Pod) {
 		for _, s := range statuses {
 			switch {
 			case s.State.Waiting != nil:
-				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Waiting.Reason, Message: s.State.Waiting.Message})
+				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Waiting.Reason, Message: Said(s.State.Waiting.Message)})
 			case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
-				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Terminated.Reason, Message: s.State.Terminated.Message})
+				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Terminated.Reason, Message: Said(s.State.Terminated.Message)})
 			case init && s.State.Running != nil:
 				started := timeOf(s.State.Running.StartedAt)
 				if !started.IsZero() && (out.InitRunningSince == nil || started.After(*out.InitRunningSince)) {

@@ -171,7 +171,7 @@ func (l *Load) reject(pod *corev1.Pod, owner Owner) {
 	}
 	l.RejectedTotal++
 	l.Rejected = append(l.Rejected, Rejection{
-		Namespace: pod.Namespace, Name: pod.Name, Owner: owner.String(), Reason: pod.Status.Reason, Message: pod.Status.Message, At: at.UTC(),
+		Namespace: pod.Namespace, Name: pod.Name, Owner: owner.String(), Reason: pod.Status.Reason, Message: Said(pod.Status.Message), At: at.UTC(),
 	})
 	sortRejected(l.Rejected)
 	if len(l.Rejected) > RejectedKept {

@@ -108,7 +108,7 @@ func (t *Templates) DaemonSet(in *appsv1.DaemonSet) *Workload {
 	w.Misscheduled = in.Status.NumberMisscheduled
 	w.ObservedGeneration = in.Status.ObservedGeneration
 	for _, c := range in.Status.Conditions {
-		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Transition: timeOf(c.LastTransitionTime)})
+		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message), Transition: timeOf(c.LastTransitionTime)})
 	}
 	return w
 }
@@ -120,7 +120,7 @@ func (t *Templates) Deployment(in *appsv1.Deployment) *Workload {
 	w.Desired, w.Current, w.Ready = replicas(in.Spec.Replicas), in.Status.Replicas, in.Status.ReadyReplicas
 	w.Suspended, w.ObservedGeneration = in.Spec.Paused, in.Status.ObservedGeneration
 	for _, c := range in.Status.Conditions {
-		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message,
+		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message),
 			Heartbeat: timeOf(c.LastUpdateTime), Transition: timeOf(c.LastTransitionTime)})
 	}
 	return w
@@ -133,7 +133,7 @@ func (t *Templates) ReplicaSet(in *appsv1.ReplicaSet) *Workload {
 	w.Desired, w.Current, w.Ready = replicas(in.Spec.Replicas), in.Status.Replicas, in.Status.ReadyReplicas
 	w.ObservedGeneration = in.Status.ObservedGeneration
 	for _, c := range in.Status.Conditions {
-		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Transition: timeOf(c.LastTransitionTime)})
+		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message), Transition: timeOf(c.LastTransitionTime)})
 	}
 	return w
 }
@@ -157,7 +157,7 @@ func (t *Templates) Job(in *batchv1.Job) *Workload {
 	}
 	w.Suspended = in.Spec.Suspend != nil && *in.Spec.Suspend
 	for _, c := range in.Status.Conditions {
-		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message, Transition: timeOf(c.LastTransitionTime)})
+		w.Conditions = append(w.Conditions, Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: Said(c.Message), Transition: timeOf(c.LastTransitionTime)})
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			w.Finished = true
 		}

@@ -34,7 +34,7 @@ func ackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := p.archive(cmd.Context(), file)
+			a, err := p.existing(cmd.Context(), file)
 			if err != nil {
 				return err
 			}

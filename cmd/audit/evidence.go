@@ -58,7 +58,7 @@ func (f *evidenceFlags) make(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	a, err := f.archive(cmd.Context(), file)
+	a, err := f.existing(cmd.Context(), file)
 	if err != nil {
 		return err
 	}

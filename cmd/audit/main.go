@@ -53,7 +53,13 @@ func mainCode() int {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})))
 	silenceKubernetes()
 	root := rootCommand()
+	out := &output{File: os.Stdout}
+	root.SetOut(out)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		// Whoever reads the result did not get it, so this was no success.
+		err = incomplete(fmt.Errorf("write to standard output: %w", plainError(out.err)))
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -67,6 +73,22 @@ func mainCode() int {
 	fmt.Fprintln(os.Stderr, "audit: "+clean(err.Error()))
 	return exitUsage
 }
+
+// output is standard output that remembers the first error of a write.
+type output struct {
+	*os.File
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.File.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{

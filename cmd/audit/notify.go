@@ -280,7 +280,7 @@ func digestCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := p.archive(cmd.Context(), file)
+			a, err := p.existing(cmd.Context(), file)
 			if err != nil {
 				return err
 			}

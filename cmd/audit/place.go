@@ -59,14 +59,62 @@ func (p *place) archive(ctx context.Context, f *config.File) (*archive.Archive, 
 	return archive.New(s), nil
 }
 
-// write puts a result to a file, whole or not at all, or to standard output.
+// existing opens a store that is there to be read: a folder that does not exist
+// is a slip of the name, and no empty store.
+func (p *place) existing(ctx context.Context, f *config.File) (*archive.Archive, error) {
+	options := store.Options{URL: defaultStore}
+	if f != nil && f.Store.URL != "" {
+		options = f.Store
+	}
+	if p.store != "" {
+		options.URL = p.store
+	}
+	if resolved, err := options.Resolve(); err == nil && resolved.Dir != "" {
+		if info, err := os.Stat(resolved.Dir); err != nil || !info.IsDir() {
+			return nil, usage(fmt.Errorf("there is no store in %q yet: audit run makes one, or name another with --store", resolved.Dir))
+		}
+	}
+	return p.archive(ctx, f)
+}
+
+// checkOut refuses a target that cannot be written, before anything is read.
+func checkOut(file string) error {
+	if file == "" || file == "-" {
+		return nil
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return usage(fmt.Errorf("--out %q is a folder; name a file in it", file))
+	}
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+		return usage(fmt.Errorf("--out %q: there is no folder %q; make it first", file, filepath.Dir(file)))
+	}
+	return nil
+}
+
+// write puts a result to a file, whole or not at all, or to standard output. A
+// link is followed; what is no regular file (a device, a pipe) is written to as it is.
 func write(cmd *cobra.Command, file string, body []byte) error {
 	if file == "" || file == "-" {
 		_, err := cmd.OutOrStdout().Write(body)
 		return err
 	}
-	dir := filepath.Dir(file)
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(file)+"-*")
+	if err := checkOut(file); err != nil {
+		return err
+	}
+	file = followed(file)
+	fail := func(err error) error { return incomplete(fmt.Errorf("write %q: %w", file, plainError(err))) }
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return fail(err)
+		}
+		_, err = f.Write(body)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fail(err)
+		}
+		return nil
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return usage(fmt.Errorf("write %q: %w; name a file in a folder that exists and may be written", file, plainError(err)))
 	}
@@ -77,9 +125,24 @@ func write(cmd *cobra.Command, file string, body []byte) error {
 		err = os.Rename(tmp.Name(), file)
 	}
 	if err != nil {
-		return incomplete(fmt.Errorf("write %q: %w", file, plainError(err)))
+		return fail(err)
 	}
 	return nil
+}
+
+// followed gives where a link leads, also one to a file that is not there yet.
+func followed(file string) string {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		return target
+	}
+	target, err := os.Readlink(file)
+	switch {
+	case err != nil:
+		return file
+	case filepath.IsAbs(target):
+		return target
+	}
+	return filepath.Join(filepath.Dir(file), target)
 }
 
 func plainError(err error) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gpuaudit/audit/report"
+	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
 
@@ -35,7 +36,14 @@ func reportsList() *cobra.Command {
 			if err != nil {
 				return incomplete(err)
 			}
-			fprint(cmd.OutOrStdout(), "%s  %s\n", ref.Run, a.FileURL(ref, ""))
+			// A report without its manifest was cut off while it was kept; what there is of it can be looked at.
+			note := ""
+			if _, err := a.LoadManifest(cmd.Context(), ref); errors.Is(err, store.ErrNotFound) {
+				note = "  (cut off: the run did not finish)"
+			} else if err != nil {
+				note = "  (" + err.Error() + ")"
+			}
+			fprint(cmd.OutOrStdout(), "%s  %s%s\n", ref.Run, a.FileURL(ref, ""), clean(note))
 		}
 		return nil
 	}}
@@ -88,7 +96,7 @@ func (p *place) opened(cmd *cobra.Command) (*archive.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.archive(cmd.Context(), file)
+	return p.existing(cmd.Context(), file)
 }
 
 // loadReport reads a kept report; latest is the newest.

@@ -71,6 +71,9 @@ func (f *runFlags) check() error {
 	if err := oneOf("fail-on", f.failOn, "critical", "warning", "info", "never"); err != nil {
 		return err
 	}
+	if err := checkOut(f.out); err != nil {
+		return err
+	}
 	if f.now != "" && f.from == "" {
 		return usage(errors.New("--now goes with --from: a live cluster is judged at its own time"))
 	}

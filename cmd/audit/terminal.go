@@ -38,6 +38,9 @@ func screen(out io.Writer) (width int, colour bool) {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		width = n
 	}
+	if o, ok := out.(*output); ok {
+		out = o.File
+	}
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return width, false

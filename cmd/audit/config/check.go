@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"gpuaudit/audit/check"
+	"gpuaudit/audit/collect"
 )
 
 // problems lists everything that is wrong, each with its path.
@@ -63,15 +67,21 @@ func (f *File) problems(dir string) []string {
 			bad("schedule[%d].timeZone: %q is no time zone; want a name such as Asia/Shanghai", i, e.TimeZone)
 		}
 	}
-	if f.Parallelism < 0 {
-		bad("parallelism: is %d, want 1 or more", f.Parallelism)
+	if f.Parallelism < 0 || f.Parallelism > mostParallel {
+		bad("parallelism: is %d, want 1 to %d (leave it out for %d)", f.Parallelism, mostParallel, DefaultParallelism)
+	}
+	if host, port, err := net.SplitHostPort(f.Listen); f.Listen != "" && (err != nil || !portNumber(port)) {
+		bad("listen: is %q, want an address such as \":8080\" or \"127.0.0.1:8080\" (host %q)", f.Listen, host)
 	}
 	if _, err := f.Store.Resolve(); f.Store.URL != "" && err != nil {
 		bad("store: %v", err)
 	}
 	for i, p := range f.Redaction.Patterns {
-		if _, err := regexp.Compile(p); err != nil {
+		switch re, err := regexp.Compile(p); {
+		case err != nil:
 			bad("redaction.patterns[%d]: %v", i, err)
+		case re.MatchString(""):
+			bad("redaction.patterns[%d]: %q matches everywhere; want a pattern that matches what is to be hidden", i, p)
 		}
 	}
 	return out
@@ -111,6 +121,8 @@ func (f *File) clusterProblems(dir string, bad func(string, ...any)) {
 		for j, g := range c.AcceptGaps {
 			if g.Resource == "" {
 				bad("%s.acceptGaps[%d].resource: is missing", at, j)
+			} else if known := collect.Resources(); !slices.Contains(known, g.Resource) {
+				bad("%s.acceptGaps[%d].resource: %q is nothing that is read; want one of %s", at, j, g.Resource, strings.Join(known, ", "))
 			}
 			if strings.TrimSpace(g.Reason) == "" {
 				bad("%s.acceptGaps[%d].reason: is missing; say why this gap will never close", at, j)
@@ -155,8 +167,13 @@ func (f *File) workloadProblems(bad func(string, ...any)) {
 			bad("%s.requests: is empty; name the device and how many one replica needs", at)
 		}
 		for name, q := range w.Requests {
-			if parsed, err := resource.ParseQuantity(string(q)); err != nil || parsed.Sign() < 0 {
+			switch parsed, err := resource.ParseQuantity(string(q)); {
+			case err != nil || parsed.Sign() < 0:
 				bad("%s.requests.%s: %q is no quantity", at, name, string(q))
+			case parsed.CmpInt64(1<<50) > 0:
+				bad("%s.requests.%s: %q is more than any node has", at, name, string(q))
+			case parsed.IsZero():
+				bad("%s.requests.%s: is 0; leave out what a replica does not need", at, name)
 			}
 		}
 		var affinity corev1.NodeSelector
@@ -228,6 +245,14 @@ func oneOf(s string, options ...string) bool {
 		}
 	}
 	return false
+}
+
+// mostParallel is more clusters at once than one process has use for.
+const mostParallel = 1000
+
+func portNumber(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n < 1<<16
 }
 
 func knownCheck(id string) bool {

@@ -2,11 +2,14 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,6 +60,9 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, &Error{path, []string{"is empty; config.example.yaml shows every field"}}
 	}
+	if n := documents(body); n > 1 {
+		return nil, &Error{path, []string{fmt.Sprintf("holds %d YAML documents; only one is read, so put all into one", n)}}
+	}
 	raw, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
 		return nil, &Error{path, []string{strings.TrimPrefix(strings.ReplaceAll(err.Error(), "error converting YAML to JSON: ", ""), "yaml: ")}}
@@ -65,7 +71,7 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	strict, err := kjson.UnmarshalStrict(raw, &f)
 	e := &Error{File: path}
 	if err != nil {
-		e.Problems = append(e.Problems, strings.TrimPrefix(err.Error(), "json: "))
+		e.Problems = append(e.Problems, words(err))
 	}
 	for _, problem := range strict {
 		e.Problems = append(e.Problems, problem.Error())
@@ -85,6 +91,38 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	f.resolvePaths(filepath.Dir(path))
 	return &f, nil
 }
+
+// documents counts the YAML documents that hold anything.
+func documents(body []byte) int {
+	n := 0
+	for doc := range bytes.SplitSeq(append([]byte("\n"), body...), []byte("\n---")) {
+		for line := range bytes.SplitSeq(doc, []byte("\n")) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("...")) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// words puts the library's complaints about types into words about the file.
+func words(err error) string {
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Sprintf("%s: is a %s, want %s", wrong.Field, wrong.Value, kinds[wrong.Type.Kind()])
+	}
+	if m := cannotUnmarshal.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s: is a %s, want %s", m[2], m[1], strings.TrimPrefix(m[3], "config."))
+	}
+	return text
+}
+
+var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \w+\.(\S+) of type (\S+)`)
+
+var kinds = map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
+	reflect.Slice: "a list", reflect.Map: "fields with values", reflect.Struct: "fields with values", reflect.Pointer: "another kind of value"}
 
 func (f *File) resolvePaths(dir string) {
 	for i := range f.Clusters {
