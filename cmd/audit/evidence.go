@@ -54,6 +54,12 @@ func (f *evidenceFlags) make(cmd *cobra.Command) error {
 	if f.cluster == "" || f.out == "" {
 		return usage(errors.New("--cluster and --out are required"))
 	}
+	if err := checkOut(f.out); err != nil {
+		return err
+	}
+	if info, err := os.Stat(f.out); f.redact && (f.out == "-" || (err == nil && !info.Mode().IsRegular())) {
+		return usage(fmt.Errorf("--out %q is no regular file; --redact writes the pseudonyms beside the bundle, so name one", f.out))
+	}
 	file, err := f.load()
 	if err != nil {
 		return err
@@ -89,7 +95,9 @@ func (f *evidenceFlags) make(cmd *cobra.Command) error {
 		}
 		fprint(cmd.ErrOrStderr(), "the pseudonyms are in %s.names.json: it stays with you\n", clean(f.out))
 	}
-	fprint(cmd.OutOrStdout(), "%s\n", clean(f.out))
+	if f.out != "-" {
+		fprint(cmd.OutOrStdout(), "%s\n", clean(f.out))
+	}
 	return nil
 }
 
@@ -100,7 +108,13 @@ func (f *evidenceFlags) restrict(c *report.Cluster) error {
 	}
 	for _, id := range f.findings {
 		if !slices.ContainsFunc(c.Findings, func(x report.Finding) bool { return x.ID == id }) {
-			return usage(fmt.Errorf("--finding %q is not in run %s of cluster %q", id, f.run, f.cluster))
+			return usage(fmt.Errorf("--finding %q is not in run %s of cluster %q; it has %s", id, f.run, f.cluster, known(findingIDs(c))))
+		}
+	}
+	nodes := nodeNames(c)
+	for _, name := range f.nodes {
+		if !slices.Contains(nodes, name) {
+			return usage(fmt.Errorf("--node %q is not in run %s of cluster %q; it has %s", name, f.run, f.cluster, known(nodes)))
 		}
 	}
 	wanted := func(x *report.Finding) bool {
@@ -111,6 +125,29 @@ func (f *evidenceFlags) restrict(c *report.Cluster) error {
 		return !slices.ContainsFunc(c.Findings, func(y report.Finding) bool { return y.ID == x.Finding })
 	})
 	return nil
+}
+
+func findingIDs(c *report.Cluster) []string {
+	var ids []string
+	for i := range c.Findings {
+		ids = append(ids, c.Findings[i].ID)
+	}
+	return ids
+}
+
+// nodeNames are the nodes that there are and those that findings still tell of.
+func nodeNames(c *report.Cluster) []string {
+	var names []string
+	for i := range c.Nodes {
+		names = append(names, c.Nodes[i].Name)
+	}
+	for i := range c.Findings {
+		if c.Findings[i].Node != "" {
+			names = append(names, c.Findings[i].Node)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // bundle puts the files together.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -26,6 +27,9 @@ func historyCommand() *cobra.Command {
 			if cluster == "" {
 				return usage(errors.New("--cluster is missing"))
 			}
+			if err := checkOut(out); err != nil {
+				return err
+			}
 			from := time.Time{}
 			if since != "" {
 				var err error
@@ -37,10 +41,13 @@ func historyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := knownCluster(cmd.Context(), a, cluster); err != nil {
+				return err
+			}
 			var failed error
 			h := history.Build(cluster, versions(cmd, a, cluster, from, &failed), history.Filter{Node: node, Label: label, Since: from})
 			if failed != nil {
-				return incomplete(failed)
+				return failed
 			}
 			if form == "json" {
 				body, err := history.JSON(h)
@@ -79,7 +86,7 @@ func versions(cmd *cobra.Command, a *archive.Archive, cluster string, from time.
 		}
 		for kept, err := range a.LoadRange(cmd.Context(), cluster, from, time.Time{}) {
 			if err != nil {
-				*failed = err
+				*failed = incomplete(err)
 				yield(nil, err)
 				return
 			}
@@ -93,7 +100,22 @@ func versions(cmd *cobra.Command, a *archive.Archive, cluster string, from time.
 			}
 		}
 		if !any {
-			*failed = fmt.Errorf("the store has no snapshot of cluster %q in that time", cluster)
+			*failed = usage(fmt.Errorf("the store has no snapshot of cluster %q since %s; name an earlier --since", cluster, from.UTC().Format(time.RFC3339)))
 		}
 	}
+}
+
+// knownCluster refuses a cluster that the store has nothing of, and lists those it has.
+func knownCluster(ctx context.Context, a *archive.Archive, cluster string) error {
+	var names []string
+	for name, err := range a.Clusters(ctx) {
+		if err != nil {
+			return incomplete(err)
+		}
+		if name == cluster {
+			return nil
+		}
+		names = append(names, name)
+	}
+	return usage(fmt.Errorf("--cluster %q is not in %s; it has %s", cluster, a.Store(), known(names)))
 }

@@ -56,8 +56,8 @@ func mainCode() int {
 	out := &output{File: os.Stdout}
 	root.SetOut(out)
 	err := root.ExecuteContext(ctx)
-	if err == nil && out.err != nil {
-		// Whoever reads the result did not get it, so this was no success.
+	if out.err != nil && (err == nil || errors.Is(err, plainError(out.err))) {
+		// Whoever reads the result did not get it, so this was no success, nor a slip of usage.
 		err = incomplete(fmt.Errorf("write to standard output: %w", plainError(out.err)))
 	}
 	if err == nil {

@@ -153,10 +153,16 @@ func plainError(err error) error {
 	return err
 }
 
+// mostKnown bounds how many names an error lists.
+const mostKnown = 20
+
 // known words the names that a flag may take.
 func known(names []string) string {
 	if len(names) == 0 {
 		return "none"
+	}
+	if more := len(names) - mostKnown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostKnown], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gpuaudit/audit/report"
+	"gpuaudit/cmd/audit/config"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
@@ -32,10 +33,12 @@ func reportsList() *cobra.Command {
 				return usage(fmt.Errorf("--since: %w", err))
 			}
 		}
+		listed := 0
 		for ref, err := range a.Reports(cmd.Context(), from, time.Time{}) {
 			if err != nil {
 				return incomplete(err)
 			}
+			listed++
 			// A report without its manifest was cut off while it was kept; what there is of it can be looked at.
 			note := ""
 			if _, err := a.LoadManifest(cmd.Context(), ref); errors.Is(err, store.ErrNotFound) {
@@ -45,11 +48,22 @@ func reportsList() *cobra.Command {
 			}
 			fprint(cmd.OutOrStdout(), "%s  %s%s\n", ref.Run, a.FileURL(ref, ""), clean(note))
 		}
+		if listed == 0 {
+			fprint(cmd.ErrOrStderr(), "%s\n", clean(noReports(a, from)))
+		}
 		return nil
 	}}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "only reports since this `TIME`: RFC 3339, a date, or a duration such as 7d")
 	return cmd
+}
+
+// noReports says that a list is empty because nothing was kept, not because it was not printed.
+func noReports(a *archive.Archive, from time.Time) string {
+	if from.IsZero() {
+		return fmt.Sprintf("%s holds no report yet; audit run keeps one", a.Store())
+	}
+	return fmt.Sprintf("%s holds no report since %s", a.Store(), from.UTC().Format(time.RFC3339))
 }
 
 func reportsShow() *cobra.Command {
@@ -101,9 +115,17 @@ func (p *place) opened(cmd *cobra.Command) (*archive.Archive, error) {
 
 // loadReport reads a kept report; latest is the newest.
 func loadReport(cmd *cobra.Command, a *archive.Archive, run string) (*report.Report, error) {
+	if run != archive.LatestRun {
+		if err := store.CheckRun(run); err != nil {
+			return nil, usage(err)
+		}
+	}
 	ref, err := a.FindReport(cmd.Context(), run)
-	if err != nil {
+	if errors.Is(err, store.ErrNotFound) {
 		return nil, usage(err)
+	}
+	if err != nil {
+		return nil, incomplete(err)
 	}
 	body, err := a.LoadFile(cmd.Context(), ref, "report.json")
 	if err != nil {
@@ -119,8 +141,11 @@ func loadReport(cmd *cobra.Command, a *archive.Archive, run string) (*report.Rep
 // before reads a moment in the past: a duration counts back from now.
 func before(text string, now time.Time) (time.Time, error) {
 	t, err := moment(text, now)
-	if err == nil && t.After(now) {
-		t = now.Add(-t.Sub(now))
+	if err != nil || !t.After(now) {
+		return t, err
 	}
-	return t, err
+	if d, err := config.ParseDuration(text); err == nil {
+		return now.UTC().Add(-d).Truncate(time.Second), nil
+	}
+	return time.Time{}, fmt.Errorf("%s is not past yet", t.Format(time.RFC3339))
 }

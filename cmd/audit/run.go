@@ -44,7 +44,7 @@ func runCommand() *cobra.Command {
 		Short: "audit clusters now",
 		Long: "Audits the clusters of the configuration, or the current kubeconfig context without one, keeps the report and what the next run\n" +
 			"compares with, and prints the report. Exit codes: 0 audited; 1 a finding at or above --fail-on; 2 usage or configuration;\n" +
-			"3 incomplete: a cluster, a check, the store or a delivery failed.",
+			"3 incomplete: a cluster, a check, the store, a delivery or the output failed. 1 wins over 3.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -121,10 +121,12 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return incomplete(err)
 	}
-	if err := f.print(cmd, outcome); err != nil {
+	// A screen that takes no more is no reason to keep the digest back.
+	printed := f.print(cmd, outcome)
+	if err := f.finish(cmd, file, a, part, outcome); err != nil {
 		return err
 	}
-	return f.finish(cmd, file, a, part, outcome)
+	return printed
 }
 
 // finish posts what is to be posted and gives the exit code.
