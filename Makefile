@@ -40,7 +40,11 @@ PODS ?= 50000
 bench: control-plane ## whole processes against a real API server with a fleet (NODES, PODS; ten minutes)
 	cd test && go test -tags bench -timeout 120m ./bench -run TestFleet -v -args -nodes $(NODES) -pods $(PODS)
 
+MINUTES ?= 10
+soak: control-plane ## audit schedule every second for MINUTES, with faults that come and go
+	cd test && go test -tags bench -timeout 120m ./bench -run TestSoak -v -args -minutes $(MINUTES)
+
 bench-parts: ## speed and memory of the parts; docs/performance.md says how to read it
 	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
 
-.PHONY: help build test quick lint update-golden control-plane bench bench-parts
+.PHONY: help build test quick lint update-golden control-plane bench bench-parts soak

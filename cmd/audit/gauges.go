@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gpuaudit/cmd/audit/pipeline"
@@ -29,6 +30,8 @@ type gauges struct {
 
 func newGauges() *gauges {
 	g := &gauges{registry: prometheus.NewRegistry()}
+	// Of the process itself: goroutines, memory, open files.
+	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "audit", Name: name, Help: help}, labels)
 		g.registry.MustRegister(v)

@@ -8,7 +8,9 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +77,13 @@ func main() {
 		p.Status.Conditions = []corev1.PodCondition{{Type: "Ready", Status: "True", LastTransitionTime: now}, {Type: "PodScheduled", Status: "True", LastTransitionTime: now}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true, Image: "x", ImageID: "sha256:x", State: running}, {Name: "b", Ready: true, Image: "y", ImageID: "sha256:y", State: running}}
 		if _, err := c.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
+			panic(err)
+		}
+	}) // Nodes that live: without a young lease every pod with a card would be looked at in full.
+	run(nodes, func(i int) {
+		name, now, seconds := fmt.Sprintf("bench-%d", i), metav1.NewMicroTime(time.Now()), int32(40)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds, RenewTime: &now}}
+		if _, err := c.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 			panic(err)
 		}
 	})
