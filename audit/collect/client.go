@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"gpuaudit/audit/mask"
 )
 
 // Target is one cluster to read.
@@ -39,7 +43,7 @@ type client struct {
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 	guard   *guard
-	secrets []string
+	secrets *mask.Words
 }
 
 // credentialsError is about who we are, not about the network.
@@ -51,21 +55,18 @@ func (e *credentialsError) Unwrap() error { return e.err }
 // connect builds the client of a target; it sends nothing to the cluster, but
 // may run a credentials plugin, under the context's deadline.
 func connect(ctx context.Context, t Target) (*client, error) {
-	cfg, err := restConfig(t)
+	secrets := &mask.Words{}
+	cfg, err := restConfig(t, secrets)
 	if err != nil {
-		return nil, &credentialsError{err}
+		return nil, &credentialsError{errors.New(secrets.Text(err.Error()))}
 	}
 	if cfg.ExecProvider != nil {
 		if err := runPlugin(ctx, cfg); err != nil {
 			return nil, err
 		}
 	}
-	c := &client{config: cfg, guard: &guard{}}
-	for _, s := range []string{cfg.BearerToken, cfg.Password} {
-		if len(s) >= 4 {
-			c.secrets = append(c.secrets, s)
-		}
-	}
+	c := &client{config: cfg, guard: &guard{secrets: secrets}, secrets: secrets}
+	secrets.Add(cfg.BearerToken, cfg.Password, string(cfg.KeyData))
 	cfg.QPS, cfg.Burst = -1, -1 // the server says when it is too much; we do not slow ourselves down
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = "gpu-audit (read-only)"
@@ -77,17 +78,18 @@ func connect(ctx context.Context, t Target) (*client, error) {
 	typed.ContentType = "application/vnd.kubernetes.protobuf"
 	typed.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	if c.typed, err = kubernetes.NewForConfig(typed); err != nil {
-		return nil, &credentialsError{err}
+		return nil, &credentialsError{errors.New(secrets.Text(err.Error()))}
 	}
 	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
-		return nil, &credentialsError{err}
+		return nil, &credentialsError{errors.New(secrets.Text(err.Error()))}
 	}
 	return c, nil
 }
 
 // restConfig reads the kubeconfig. Nothing is ever asked of a person, and an
-// empty server is refused: the library would fall back to localhost.
-func restConfig(t Target) (*rest.Config, error) {
+// empty server is refused: the library would fall back to localhost. What an
+// error must not show is put into secrets.
+func restConfig(t Target, secrets *mask.Words) (*rest.Config, error) {
 	if t.InCluster {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
@@ -108,6 +110,7 @@ func restConfig(t Target) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
+	keep(raw, secrets)
 	name := t.Context
 	if name == "" {
 		name = raw.CurrentContext
@@ -125,6 +128,20 @@ func restConfig(t Target) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig context %q: %w", name, err)
 	}
 	return cfg, nil
+}
+
+// keep notes the secrets of a kubeconfig, and of the environment's proxies.
+func keep(raw *clientcmdapi.Config, secrets *mask.Words) {
+	for _, user := range raw.AuthInfos {
+		secrets.Add(user.Token, user.Password, string(user.ClientKeyData))
+	}
+	for _, cluster := range raw.Clusters {
+		secrets.AddURL(cluster.Server)
+		secrets.AddURL(cluster.ProxyURL)
+	}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
+		secrets.AddURL(os.Getenv(name))
+	}
 }
 
 func checkContext(raw *clientcmdapi.Config, name string) error {
@@ -152,9 +169,11 @@ func checkContext(raw *clientcmdapi.Config, name string) error {
 }
 
 // guard is the transport of every request: it lets only reading through,
-// counts, and takes the server's time.
+// counts, takes the server's time, and notes the secrets that are sent, which a
+// careless server may repeat. An answer may be of maxAnswer bytes at most.
 type guard struct {
 	next     http.RoundTripper
+	secrets  *mask.Words
 	requests atomic.Int64
 	mu       sync.Mutex
 	date     time.Time
@@ -163,15 +182,26 @@ type guard struct {
 
 // RoundTrip sends GET and HEAD, and reviews of our own rights; all else is refused here.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	review := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews")
+	review := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && !review {
 		return nil, fmt.Errorf("refused to send %s %s: this program only reads", r.Method, r.URL.Path)
+	}
+	if r.URL.Query().Has("watch") || strings.Contains(r.URL.Path, "/secrets") || strings.Contains(r.URL.Path, "/configmaps") {
+		return nil, fmt.Errorf("refused to send %s %s: this is never read", r.Method, r.URL.Path)
+	}
+	if g.secrets != nil {
+		g.secrets.AddHeader(r.Header)
 	}
 	g.requests.Add(1)
 	response, err := g.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 && to.Host != r.URL.Host {
+		_ = response.Body.Close() // what it says beside is not read
+		return nil, &net.OpError{Op: "redirect", Err: errors.New("the server sends on to another host, which is not followed: credentials would go there; put the host itself into the kubeconfig")}
+	}
+	response.Body = &bounded{ReadCloser: response.Body, left: maxAnswer}
 	if t, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		g.mu.Lock()
 		if g.date.IsZero() {
@@ -210,10 +240,27 @@ func Contexts(kubeconfig string) (names []string, current string, err error) {
 
 // redact takes our own secrets out of a message.
 func (c *client) redact(s string) string {
-	if c != nil {
-		for _, secret := range c.secrets {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
-		}
+	if c != nil && c.secrets != nil {
+		return c.secrets.Text(s)
 	}
 	return s
+}
+
+// maxAnswer bounds one unpacked answer: a page of 500 objects, each as large as
+// an API server takes, is not much more, and a usual one is a hundredth.
+const maxAnswer = 512 << 20
+
+// bounded fails a body that is longer than it may be.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer is longer than %d bytes: refused", int64(maxAnswer))
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -229,11 +230,42 @@ func TestGuardOnlyReads(t *testing.T) {
 			t.Errorf("%s %s was sent", method, path)
 		}
 	}
+	for _, path := range []string{"/api/v1/secrets", "/api/v1/namespaces/x/secrets/s", "/api/v1/configmaps", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/selfsubjectaccessreviews?watch=1"} {
+		if _, err := g.RoundTrip(httptest.NewRequest("GET", "https://x"+path, nil)); err == nil {
+			t.Errorf("%s was sent", path)
+		}
+	}
+	if _, err := g.RoundTrip(httptest.NewRequest("POST", "https://x/api/v1/namespaces/x/pods/p/proxy/selfsubjectaccessreviews", nil)); err == nil {
+		t.Error("a post that is no review was sent")
+	}
 	if sent != 0 {
 		t.Errorf("%d requests got through", sent)
 	}
 	if _, err := g.RoundTrip(httptest.NewRequest("GET", "https://x/api/v1/pods", nil)); err != nil || sent != 1 {
 		t.Errorf("a read was refused: %v", err)
+	}
+}
+
+// TestRedirects: a server that sends on to another host is not followed.
+func TestRedirects(t *testing.T) {
+	asked := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
+	}))
+	t.Cleanup(server.Close)
+	c := Cluster(context.Background(), target(t, server.URL), nil)
+	if c.Err == nil || c.Err.Reason != inventory.GapUnreachable || !strings.Contains(c.Err.Message, "another host") || asked > 0 {
+		t.Errorf("%+v, and the other host was asked %d times", c.Err, asked)
+	}
+}
+
+// TestLongAnswers: a body without an end is refused.
+func TestLongAnswers(t *testing.T) {
+	b := &bounded{ReadCloser: io.NopCloser(strings.NewReader("1234567890")), left: 7}
+	if body, err := io.ReadAll(b); err == nil || string(body) != "1234567" {
+		t.Errorf("%q, %v", body, err)
 	}
 }
 

@@ -105,8 +105,12 @@ func (w *writer) write(ctx context.Context) error {
 	}
 	w.made = Made{APIVersion: "audit/v1", Kind: "AuditDump", Cluster: w.target.Name, ManagedFields: true, Namespaces: w.target.Namespaces}
 	w.made.CollectedAt, _ = w.client.guard.serverTime()
-	if len(version) > 0 {
-		if err := os.WriteFile(filepath.Join(w.dir, "version.json"), version, 0o644); err != nil {
+	if v := gitVersion(version); v != "" {
+		body, err := json.Marshal(map[string]string{"gitVersion": w.client.redact(v)})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, "version.json"), append(body, '\n'), 0o644); err != nil {
 			return err
 		}
 	}
@@ -264,7 +268,7 @@ func scrubbed(body []byte, k resource) (next string, items [][]byte, err error) 
 	}
 	for _, item := range page.Items {
 		item["apiVersion"], item["kind"] = page.APIVersion, kind
-		scrubItem(item, k)
+		scrub(item, k)
 		raw, err := json.Marshal(item)
 		if err != nil {
 			return "", nil, err
@@ -272,61 +276,6 @@ func scrubbed(body []byte, k resource) (next string, items [][]byte, err error) 
 		items = append(items, raw)
 	}
 	return page.Metadata.Continue, items, nil
-}
-
-// scrubItem takes out what may carry secrets, wherever it stands, and
-// annotations but those that checks read. managedFields of nodes and pods stay.
-func scrubItem(item map[string]any, k resource) {
-	if meta, ok := item["metadata"].(map[string]any); ok {
-		if annotations, ok := meta["annotations"].(map[string]any); ok {
-			for key := range annotations {
-				if !inventory.KeptAnnotation(key) {
-					delete(annotations, key)
-				}
-			}
-			if len(annotations) == 0 {
-				delete(meta, "annotations")
-			}
-		}
-		if k.name != inventory.Nodes && k.name != inventory.Pods {
-			delete(meta, "managedFields")
-		}
-	}
-	scrubDeep(item)
-}
-
-var secretKeys = []string{"env", "envFrom", "args", "command", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}
-
-func scrubDeep(v any) {
-	switch x := v.(type) {
-	case map[string]any:
-		for _, key := range secretKeys {
-			delete(x, key)
-		}
-		for key, child := range x {
-			if key == "template" {
-				if t, ok := child.(map[string]any); ok {
-					if meta, ok := t["metadata"].(map[string]any); ok {
-						keepAnnotations(meta)
-					}
-				}
-			}
-			scrubDeep(child)
-		}
-	case []any:
-		for _, child := range x {
-			scrubDeep(child)
-		}
-	}
-}
-
-func keepAnnotations(meta map[string]any) {
-	annotations, _ := meta["annotations"].(map[string]any)
-	for key := range annotations {
-		if !inventory.KeptAnnotation(key) {
-			delete(annotations, key)
-		}
-	}
 }
 
 // marker writes how the dump was made, and what could not be read.

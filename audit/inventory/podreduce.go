@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -95,6 +96,8 @@ func readConditions(out *Pod, conditions []corev1.PodCondition) {
 	}
 }
 
+// readContainers keeps why containers wait. What one wrote when it ended is not
+// kept: it may be the end of its log (terminationMessagePolicy).
 func readContainers(out *Pod, pod *corev1.Pod) {
 	read := func(statuses []corev1.ContainerStatus, init bool) {
 		for _, s := range statuses {
@@ -102,7 +105,8 @@ func readContainers(out *Pod, pod *corev1.Pod) {
 			case s.State.Waiting != nil:
 				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Waiting.Reason, Message: Said(s.State.Waiting.Message)})
 			case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
-				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Terminated.Reason, Message: Said(s.State.Terminated.Message)})
+				out.Waiting = append(out.Waiting, ContainerState{Name: s.Name, Init: init, Reason: s.State.Terminated.Reason,
+					Message: fmt.Sprintf("exit code %d", s.State.Terminated.ExitCode)})
 			case init && s.State.Running != nil:
 				started := timeOf(s.State.Running.StartedAt)
 				if !started.IsZero() && (out.InitRunningSince == nil || started.After(*out.InitRunningSince)) {
