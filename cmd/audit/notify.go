@@ -45,7 +45,10 @@ func readSlack(file *config.File) (*slack.Config, []string) {
 	strict, err := kjson.UnmarshalStrict(file.Slack, &c)
 	var problems []string
 	if err != nil {
-		problems = append(problems, "slack: "+strings.TrimPrefix(err.Error(), "json: "))
+		problems = config.Mismatches(file.Slack, &c, "slack")
+		if len(problems) == 0 {
+			problems = append(problems, "slack: "+strings.TrimPrefix(err.Error(), "json: "))
+		}
 	}
 	for _, e := range strict {
 		problems = append(problems, "slack: "+e.Error())

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
 	"gpuaudit/audit/check"
@@ -60,8 +60,8 @@ func (f *File) problems(dir string) []string {
 	webURL(f.Reports.BaseURL, "reports.baseURL", bad)
 	duration(f.Reports.Presign, "reports.presign", 0, 7*24*time.Hour, bad)
 	for i, e := range f.Schedule {
-		if _, err := cron.ParseStandard(e.Cron); err != nil {
-			bad("schedule[%d].cron: %q: %v", i, e.Cron, err)
+		if wrong := e.cronProblem(); wrong != "" {
+			bad("schedule[%d].cron: %s", i, wrong)
 		}
 		if _, err := time.LoadLocation(e.TimeZone); err != nil {
 			bad("schedule[%d].timeZone: %q is no time zone; want a name such as Asia/Shanghai", i, e.TimeZone)
@@ -70,8 +70,8 @@ func (f *File) problems(dir string) []string {
 	if f.Parallelism < 0 || f.Parallelism > mostParallel {
 		bad("parallelism: is %d, want 1 to %d (leave it out for %d)", f.Parallelism, mostParallel, DefaultParallelism)
 	}
-	if host, port, err := net.SplitHostPort(f.Listen); f.Listen != "" && (err != nil || !portNumber(port)) {
-		bad("listen: is %q, want an address such as \":8080\" or \"127.0.0.1:8080\" (host %q)", f.Listen, host)
+	if _, port, err := net.SplitHostPort(f.Listen); f.Listen != "" && (err != nil || !portNumber(port)) {
+		bad("listen: is %q, want an address such as \":8080\" or \"127.0.0.1:8080\"", f.Listen)
 	}
 	if _, err := f.Store.Resolve(); f.Store.URL != "" && err != nil {
 		bad("store: %v", err)
@@ -167,6 +167,9 @@ func (f *File) workloadProblems(bad func(string, ...any)) {
 			bad("%s.requests: is empty; name the device and how many one replica needs", at)
 		}
 		for name, q := range w.Requests {
+			if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
+				bad("%s.requests: %q is no name of a resource, such as cpu or nvidia.com/gpu", at, name)
+			}
 			switch parsed, err := resource.ParseQuantity(string(q)); {
 			case err != nil || parsed.Sign() < 0:
 				bad("%s.requests.%s: %q is no quantity", at, name, string(q))
@@ -174,6 +177,11 @@ func (f *File) workloadProblems(bad func(string, ...any)) {
 				bad("%s.requests.%s: %q is more than any node has", at, name, string(q))
 			case parsed.IsZero():
 				bad("%s.requests.%s: is 0; leave out what a replica does not need", at, name)
+			}
+		}
+		for key, value := range w.NodeSelector {
+			if wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(wrong) > 0 {
+				bad("%s.nodeSelector: %q: %q is no label", at, key, value)
 			}
 		}
 		var affinity corev1.NodeSelector
@@ -188,7 +196,11 @@ func strictly(raw json.RawMessage, into any, at string, bad func(string, ...any)
 		return
 	}
 	strict, err := kjson.UnmarshalStrict(raw, into)
-	if err != nil {
+	mismatched := Mismatches(raw, into, at)
+	for _, m := range mismatched {
+		bad("%s", m)
+	}
+	if err != nil && len(mismatched) == 0 {
 		bad("%s: %v", at, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	for _, e := range strict {

@@ -46,9 +46,12 @@ clusters:
   - {name: A, kubeconfig: /no/such/file, timeout: 5}
   - {name: a}
   - {context: x, surprise: 1}
+  - {name: b, acceptGaps: [{resource: nodez, reason: x}]}
 thresholds: {ghost: soon, silent: 1s}
 severities: {ghost-hold: loud, no-such-check: off}
-workloads: [{name: w, requests: {gpu: many}}]
+workloads: [{name: w, requests: {gpu: many, none: 0, huge: 1e300, "no name!": 1}, nodeSelector: {k: "no value!"}, affinity: {nodeSelectorTerms: 3}, tolerations: [{key: 5}]}]
+redaction: {patterns: ["", "a*", "("]}
+listen: nope
 schedule: [{cron: "every day", timeZone: Mars/Olympus}]
 parallelism: -1
 `))
@@ -59,10 +62,57 @@ parallelism: -1
 		`apiVersion: is "audit/v2"`, `clusters[0].kubeconfig: "/no/such/file"`, `clusters[0].timeout: "5"`, `clusters[1].name: "a"`, `clusters[2].name: is missing`,
 		`unknown field "clusters[2].surprise"`, `thresholds.ghost: "soon"`, `thresholds.silent: "1s"`, `severities.ghost-hold: is "loud"`, `severities.no-such-check`,
 		`workloads[0].requests.gpu: "many"`, `schedule[0].cron`, `schedule[0].timeZone: "Mars/Olympus"`, `parallelism: is -1`,
+		`clusters[3].acceptGaps[0].resource: "nodez"`, `workloads[0].requests.none: is 0`, `workloads[0].requests.huge: "1e+300" is more than any node has`, `"no name!" is no name of a resource`, `"no value!" is no label`,
+		`workloads[0].affinity.nodeSelectorTerms: is a number, want a list`, `workloads[0].tolerations[0].key: is a number`, `redaction.patterns[0]`, `redaction.patterns[1]`, `redaction.patterns[2]`, `listen: is "nope"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %s:\n%v", want, err)
 		}
+	}
+}
+
+// TestKinds: values of another kind than their field are told by path, all of
+// them, without Go's types and without the value, which may be a secret.
+func TestKinds(t *testing.T) {
+	_, err := Parse("bad.yaml", []byte(`
+apiVersion: audit/v1
+clusters: [{name: a, timeout: [5]}, {name: 5, namespaces: prod, vendor: xoxb-secret}]
+store: s3://key:secret@bucket
+parallelism: 1.5
+listen: 8080
+thresholds: {peersWithLabel: most, churnWithLabel: autoscaled, admissionFailures: 99999999999999999999}
+severities: {ghost-hold: [off]}
+schedule: {cron: x}
+`))
+	want := `config bad.yaml has 11 problems:
+  clusters[0].timeout: is a list, want a text or a number
+  clusters[1].name: is a number, want a text (in quotes)
+  clusters[1].namespaces: is a text, want a list
+  clusters[1].vendor: is a text, want fields with values
+  listen: is a number, want a text (in quotes)
+  parallelism: is a number with a fraction or an exponent, want a whole number
+  schedule: is a block of fields, want a list
+  severities.ghost-hold: is a list, want a text or a number
+  store: is a text, want fields with values
+  thresholds.admissionFailures: is a number, want a whole number
+  thresholds.peersWithLabel: is a text, want a number`
+	if err == nil || err.Error() != want {
+		t.Errorf("error is\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestCron(t *testing.T) {
+	no := false
+	for text, want := range map[string]string{
+		"0 8 * * 1-5": "", "@daily": "", "0 0 29 2 *": "", "": "is missing", "TZ=0": "timeZone", "CRON_TZ=Asia/Tokyo 0 8 * * *": "timeZone",
+		"0 8 * *": "five fields", "0 0 31 2 *": "never comes", "@every 5m": "twice", "@every -5m": "whole seconds", "@every 0s": "whole seconds", "@every 90m30.5s": "whole seconds",
+	} {
+		if got := (&Entry{Cron: text}).cronProblem(); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("cron %q: %q, want %q", text, got, want)
+		}
+	}
+	if got := (&Entry{Cron: "@every 5m", Post: &no}).cronProblem(); got != "" {
+		t.Errorf("an entry that posts nothing may run @every: %q", got)
 	}
 }
 

@@ -2,14 +2,11 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -70,8 +67,10 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	var f File
 	strict, err := kjson.UnmarshalStrict(raw, &f)
 	e := &Error{File: path}
-	if err != nil {
-		e.Problems = append(e.Problems, words(err))
+	mismatched := Mismatches(raw, &f, "")
+	e.Problems = append(e.Problems, mismatched...)
+	if err != nil && len(mismatched) == 0 {
+		e.Problems = append(e.Problems, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	for _, problem := range strict {
 		e.Problems = append(e.Problems, problem.Error())
@@ -105,24 +104,6 @@ func documents(body []byte) int {
 	}
 	return n
 }
-
-// words puts the library's complaints about types into words about the file.
-func words(err error) string {
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Sprintf("%s: is a %s, want %s", wrong.Field, wrong.Value, kinds[wrong.Type.Kind()])
-	}
-	if m := cannotUnmarshal.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s: is a %s, want %s", m[2], m[1], strings.TrimPrefix(m[3], "config."))
-	}
-	return text
-}
-
-var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \w+\.(\S+) of type (\S+)`)
-
-var kinds = map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
-	reflect.Slice: "a list", reflect.Map: "fields with values", reflect.Struct: "fields with values", reflect.Pointer: "another kind of value"}
 
 func (f *File) resolvePaths(dir string) {
 	for i := range f.Clusters {

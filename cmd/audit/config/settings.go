@@ -24,7 +24,7 @@ const DefaultParallelism = 8
 func ParseDuration(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || n > 36500 {
+		if err != nil || !(n > -36500 && n < 36500) {
 			return 0, fmt.Errorf("%q is no number of days", s)
 		}
 		return time.Duration(n * 24 * float64(time.Hour)), nil
