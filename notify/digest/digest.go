@@ -128,6 +128,10 @@ const HeadDigits = 24
 // link to the report and the footer are always in it.
 const mostLines = 15
 
+// mostUnseenText bounds one line about what was not seen, in columns: errors of
+// networks can be long, and what is lost and found has to stay in the first message.
+const mostUnseenText = 160
+
 func bound(items []Item) []Item {
 	if len(items) <= mostLines {
 		return items
@@ -176,11 +180,12 @@ func matches(name string, patterns []string) bool {
 
 func (d *Digest) cluster(c *report.Cluster, in Input) {
 	for _, text := range outline.Unseen(c, in.Report.GeneratedAt) {
-		// A first run, or a dump that cannot tell, is no problem to act on.
-		if c.Status == report.Complete {
+		// A first run, or a dump that cannot tell, is no problem to act on. A
+		// cluster that is not the one of yesterday is.
+		if c.Status == report.Complete && !strings.HasPrefix(text, "not compared: ") {
 			continue
 		}
-		d.Unseen = append(d.Unseen, Item{Cluster: c.Name, Severity: report.Warning, Text: text})
+		d.Unseen = append(d.Unseen, Item{Cluster: c.Name, Severity: report.Warning, Text: plain.Cut(plain.Line(text), mostUnseenText)})
 	}
 	for _, g := range outline.Waiting(c) {
 		d.Waiting = append(d.Waiting, Item{Cluster: c.Name, Text: fmt.Sprintf("%s of %s: %s", plain.Plural(int64(len(g.Pods)), "pod"), outline.OwnerText(&g), g.Cause)})
@@ -296,7 +301,11 @@ func (o *open) word(in Input) string {
 // the last digest, unless it is open again.
 func (d *Digest) resolved(c *report.Cluster, in Input) {
 	seen := map[string]bool{}
-	for _, f := range slices.Concat(c.Findings, in.Resolved[c.Name]) {
+	earlier := in.Resolved[c.Name]
+	if in.Last.IsZero() {
+		earlier = nil // nobody here was told that these were open
+	}
+	for _, f := range slices.Concat(c.Findings, earlier) {
 		if seen[f.ID] || !in.Route.wants(&f) {
 			continue
 		}

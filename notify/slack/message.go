@@ -78,8 +78,8 @@ func Messages(d *digest.Digest, threads bool) []Message {
 		return out[:1]
 	}
 	thread := &builder{part: "details", fallback: "Details of " + escape(d.Title)}
-	thread.section("Waiting pods", texts(d.Waiting))
-	thread.section("More findings", links.findings(d.More))
+	thread.section("Waiting pods", atMost(texts(d.Waiting), "groups of waiting pods"))
+	thread.section("More findings", atMost(links.findings(d.More), "findings"))
 	out = append(out, thread.done()...)
 	// Only the first message is the digest; what did not fit follows in the thread.
 	for i := range out {
@@ -88,6 +88,17 @@ func Messages(d *digest.Digest, threads bool) []Message {
 		}
 	}
 	return out
+}
+
+// mostInThread bounds a list in the thread: a thread of hundreds of messages is
+// read by nobody, and Slack takes one message a second.
+const mostInThread = 60
+
+func atMost(rows []string, what string) []string {
+	if len(rows) <= mostInThread {
+		return rows
+	}
+	return append(rows[:mostInThread:mostInThread], fmt.Sprintf("_and %d more %s, in the report_", len(rows)-mostInThread, what))
 }
 
 func texts(items []digest.Item) []string {

@@ -32,7 +32,7 @@ func (p *Poster) Probe(ctx context.Context, channels []string) []Probed {
 		return []Probed{{"slack", p.redact(err).Error(), false}}
 	}
 	out := []Probed{{"slack token", who, true}}
-	out = append(out, lacking(scopes)...)
+	out = append(out, lacking(scopes, p.config.AttachReports == nil || *p.config.AttachReports)...)
 	for _, channel := range channels {
 		out = append(out, p.channel(ctx, channel))
 	}
@@ -77,7 +77,7 @@ func (p *Poster) auth(ctx context.Context) (who string, scopes []string, err err
 }
 
 // lacking lists the scopes that are missing, with what does not work without them.
-func lacking(scopes []string) []Probed {
+func lacking(scopes []string, attaches bool) []Probed {
 	if len(scopes) == 0 {
 		return []Probed{{"slack scopes", "Slack does not say what the token may do; chat:write is needed, files:write and channels:history are of use", true}}
 	}
@@ -88,7 +88,7 @@ func lacking(scopes []string) []Probed {
 	if !has("chat:write", "chat:write:bot") {
 		out = append(out, Probed{"slack scopes", "chat:write is missing: nothing can be posted. Add it to the app and install it again", false})
 	}
-	if !has("files:write", "files:write:user") {
+	if attaches && !has("files:write", "files:write:user") {
 		out = append(out, Probed{"slack scopes", "files:write is missing: the clusters' reports are not attached. Add it, or set slack.attachReports to false", false})
 	}
 	if !has("channels:history", "groups:history") {

@@ -105,7 +105,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	c.Recorder = record(t, c.URL)
-	kubeconfig := c.direct(t)
+	kubeconfig := c.Direct(t)
 	auth := []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1"}
 	if o.Scheduler {
 		c.process(t, filepath.Join(bin, "kube-scheduler"), append(auth, fmt.Sprintf("--secure-port=%d", ports[3]))...)
@@ -127,7 +127,7 @@ func (c *Cluster) StartScheduler(t testing.TB, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := c.direct(t)
+	kubeconfig := c.Direct(t)
 	config := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: %q}\nprofiles: [{schedulerName: %s}]\n", kubeconfig, name)
 	write(t, c.file(name+".yaml"), []byte(config))
 	c.process(t, filepath.Join(bin, "kube-scheduler"), "--config="+c.file(name+".yaml"), "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
@@ -171,8 +171,8 @@ func (c *Cluster) Kubeconfig(t testing.TB, user string) string {
 	return c.kubeconfig(t, c.Recorder.server.URL, user, "kubeconfig-"+user)
 }
 
-// direct is the controllers' own kubeconfig, past the recorder.
-func (c *Cluster) direct(t testing.TB) string {
+// Direct is the controllers' own kubeconfig, past the recorder.
+func (c *Cluster) Direct(t testing.TB) string {
 	t.Helper()
 	return c.kubeconfig(t, c.URL, "admin", "kubeconfig")
 }

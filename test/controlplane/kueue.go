@@ -74,7 +74,7 @@ integrations: {frameworks: [batch/job, pod]}
 		return len(kinds) >= len(crds)
 	})
 	c.environment = append(os.Environ(), "KUEUE_METRICS_CERTS="+c.file("kueue-certs"))
-	c.process(t, filepath.Join(folder, "kueue"), "--config="+c.file("kueue.yaml"), "--kubeconfig="+c.direct(t), "--feature-gates=VisibilityOnDemand=false")
+	c.process(t, filepath.Join(folder, "kueue"), "--config="+c.file("kueue.yaml"), "--kubeconfig="+c.Direct(t), "--feature-gates=VisibilityOnDemand=false")
 }
 
 // certificate makes a self-signed one for a server on loopback.
