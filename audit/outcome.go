@@ -60,8 +60,8 @@ func judge(in *check.Input, c check.Check) judged {
 		out.outcome.Outcome = report.OutcomeLimited
 		words, _, _ := gapWords(in, lacking)
 		out.outcome.Reason = words
-		if c.Wider != "" {
-			out.outcome.Reason += ": " + c.Wider
+		if rule := wider(c, lacking); rule != "" {
+			out.outcome.Reason += ": " + rule
 		}
 	case listedOnly(in.Cluster, c):
 		out.outcome.Outcome = report.OutcomeLimited
@@ -72,6 +72,21 @@ func judge(in *check.Input, c check.Check) judged {
 		out.outcome.Outcome = report.OutcomeClean
 	}
 	return out
+}
+
+// wider words the rule that a check works by without some of its optional
+// inputs: of those that were seen it says nothing.
+func wider(c check.Check, lacking []inventory.Resource) string {
+	var rules []string
+	if c.Wider != "" {
+		rules = append(rules, c.Wider)
+	}
+	for _, r := range lacking {
+		if rule := c.WiderWithout[r]; rule != "" {
+			rules = append(rules, rule)
+		}
+	}
+	return strings.Join(rules, "; ")
 }
 
 // missingInputs lists those of the resources that have a gap.

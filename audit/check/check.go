@@ -58,8 +58,10 @@ type Check struct {
 	Required []inventory.Resource
 	// Optional inputs: without one of them the check works by a wider rule.
 	Optional []inventory.Resource
-	// Wider says what that wider rule is.
-	Wider string
+	// Wider says what that wider rule is, WiderWithout what it is without one of
+	// the optional inputs alone.
+	Wider        string
+	WiderWithout map[inventory.Resource]string
 	// Gap inputs leave the check unevaluated by a gap when Ready says no and one
 	// of them has a gap.
 	Gap []inventory.Resource

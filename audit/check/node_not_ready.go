@@ -15,8 +15,11 @@ var nodeNotReady = Check{
 	ID: "node-not-ready", Step: 1, Title: "nodes that are not ready, or ready and silent",
 	Required: []inventory.Resource{inventory.Nodes},
 	Optional: []inventory.Resource{inventory.Leases, inventory.Pods},
-	Wider:    "silence is judged by the Ready condition alone, with the wider threshold; what runs on a dead node is not known without pods",
-	Run:      runNodeNotReady,
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Leases: "silence is judged by the Ready condition alone, with the wider threshold",
+		inventory.Pods:   "what runs on a dead node is not known without pods",
+	},
+	Run: runNodeNotReady,
 }
 
 func runNodeNotReady(in *Input) []report.Finding {

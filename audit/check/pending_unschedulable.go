@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"sort"
+	"strings"
 
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
@@ -12,8 +13,11 @@ var pendingUnschedulable = Check{
 	ID: "pending-unschedulable", Step: 3, Title: "pods that wait too long, by owner and cause",
 	Required: []inventory.Resource{inventory.Pods},
 	Optional: []inventory.Resource{inventory.Nodes, inventory.Events},
-	Wider:    "the cause is taken from the pods' own conditions, without events or without our own simulation over the nodes",
-	Run:      runPendingUnschedulable,
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Nodes:  "the cause is taken from what was reported, without our own simulation over the nodes",
+		inventory.Events: "the cause is taken from the pods' own conditions, without the reporters' events",
+	},
+	Run: runPendingUnschedulable,
 }
 
 // longWaiting is true for a pod that has waited for as long as the threshold says.
@@ -45,7 +49,7 @@ func runPendingUnschedulable(in *Input) []report.Finding {
 
 // causeWords say what a cause means, for a title.
 var causeWords = map[string]string{
-	"capacity": "no node has what it asks for", "selector": "no node matches its node selector or affinity",
+	"capacity": "no node that is open to it has room for what it asks", "selector": "no node matches its node selector or affinity",
 	"taint": "every node that matches is tainted", "volume": "its volume", "topology": "a topology or pod affinity rule",
 	"ports": "a host port", "gang": "the rest of its group", "gated": "a scheduling gate", "queue": "its queue",
 	"unobserved": "a scheduler to report on it: none has", "deviceMissing": "a device that no node advertises",
@@ -80,9 +84,9 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 	if devices > 0 {
 		asks = fmt.Sprintf(" asking for %d devices in all", devices)
 	}
-	f.Title = fmt.Sprintf("%s: %s %s%s for up to %s, for %s (%s)", subject, count(int64(len(group)), "pod"), waitVerb(len(group)), asks, since(in.Now, *f.Since), words, first.Cause)
+	f.Title = fmt.Sprintf("%s: %s %s%s for up to %s%s (%s)", subject, count(int64(len(group)), "pod"), waitVerb(len(group)), asks, since(in.Now, *f.Since), waitsFor(words), first.Cause)
 	if first.ReportedBy != "" {
-		f.Detail = fmt.Sprintf("Reported by %s, at least %s. ", first.ReportedBy, count(first.Attempts, "time"))
+		f.Detail = fmt.Sprintf("Reported by %s%s. ", first.ReportedBy, atLeast(first.Attempts))
 	} else if first.Message != "" {
 		f.Detail = "Reported in its PodScheduled condition. "
 	} else {
@@ -97,7 +101,7 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 	for i, w := range group {
 		f.Objects = append(f.Objects, "Pod/"+w.Namespace+"/"+w.Name)
 		if i < 3 && w.Message != "" {
-			f.Evidence = append(f.Evidence, report.Evidence{Object: "Pod/" + w.Namespace + "/" + w.Name, Path: "reported by " + orNone(w.ReportedBy), Value: w.Message})
+			f.Evidence = append(f.Evidence, report.Evidence{Object: "Pod/" + w.Namespace + "/" + w.Name, Path: said(w.ReportedBy), Value: w.Message})
 		}
 	}
 	f.Commands = []string{
@@ -105,6 +109,29 @@ func waitingFinding(in *Input, group []Waiting) report.Finding {
 		kubectl("get", "events", "-n", first.Namespace, "--field-selector", "involvedObject.name="+first.Name),
 	}
 	return f
+}
+
+// waitsFor joins what is waited for to a title: a thing, or a sentence on the nodes.
+func waitsFor(words string) string {
+	if strings.HasPrefix(words, "no node ") || strings.HasPrefix(words, "every node ") {
+		return ": " + words
+	}
+	return ", for " + words
+}
+
+func atLeast(times int64) string {
+	if times == 0 {
+		return ""
+	}
+	return ", at least " + count(times, "time")
+}
+
+// said names where a message on a pod stands.
+func said(reporter string) string {
+	if reporter == "" {
+		return "status.conditions[PodScheduled].message"
+	}
+	return "reported by " + reporter
 }
 
 func waitVerb(n int) string {

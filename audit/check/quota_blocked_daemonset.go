@@ -15,8 +15,11 @@ var quotaBlockedDaemonSet = Check{
 	ID: "quota-blocked-daemonset", Step: 5, Title: "DaemonSets that lack pods because of a quota, native or a scheduler's",
 	Required: []inventory.Resource{inventory.DaemonSets, inventory.Pods, inventory.Nodes},
 	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas},
-	Wider:    "a DaemonSet whose pods were refused is seen by our own count of matching nodes only, not by the controller's words",
-	Run:      runQuotaBlockedDaemonSet,
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Events:         "a DaemonSet whose pods were refused is seen by our own count of matching nodes only, not by the controller's words",
+		inventory.ResourceQuotas: "whether a native quota refused the pods is known from the controller's words only",
+	},
+	Run: runQuotaBlockedDaemonSet,
 }
 
 // blocked gathers what is known of one DaemonSet's missing or waiting pods.

@@ -69,6 +69,25 @@ func (c *clock) newest() time.Time {
 	return out
 }
 
+// within is how far kubelets' clocks may honestly lie ahead of the moment given.
+const within = 10 * time.Minute
+
+// taken is a moment that the dump was surely not taken before: what the control
+// plane wrote last, or what half of the Ready nodes' kubelets did.
+func (c *clock) taken() time.Time {
+	var ready []time.Time
+	for node, at := range c.nodes {
+		if c.ready[node] {
+			ready = append(ready, at)
+		}
+	}
+	if len(ready) == 0 {
+		return c.plane
+	}
+	slices.SortFunc(ready, time.Time.Compare)
+	return later(c.plane, ready[(len(ready)-1)/2])
+}
+
 func newest(times ...metav1.Time) time.Time {
 	var out time.Time
 	for _, t := range times {

@@ -93,6 +93,11 @@ func Read(dir string, o Options) ([]*inventory.Cluster, time.Time, error) {
 		}
 		if o.Now.IsZero() {
 			now = later(now, at)
+		} else if taken := later(r.clock.taken(), r.takenAt); taken.After(o.Now.Add(within)) {
+			// Ages would be cut to 0 and everything would look young.
+			broken = append(broken, fmt.Errorf("dump %q holds what happened at %s, after --now %s: every age would be too small; leave --now out, or give a moment that is not before the dump",
+				f.dir, taken.UTC().Format(time.RFC3339), o.Now.UTC().Format(time.RFC3339)))
+			continue
 		}
 		readers = append(readers, r)
 	}

@@ -109,6 +109,34 @@ func TestNow(t *testing.T) {
 	if err != nil || !now.Equal(given) || !clusters[0].CollectedAt.Equal(given) {
 		t.Errorf("now given: %s, %v", now, err)
 	}
+	// A moment before the dump would make every age 0; one kubelet whose clock
+	// runs ahead is no reason to refuse the right moment.
+	beats := func(times ...string) map[string]string {
+		var nodes []string
+		for i, t := range times {
+			nodes = append(nodes, at(fmt.Sprint("n", i), "True", t))
+		}
+		return map[string]string{"nodes.json": list("List", nodes...)}
+	}
+	for name, c := range map[string]struct {
+		files  map[string]string
+		broken bool
+	}{
+		"a month before":       {beats(live, live, live), true},
+		"one node alone":       {beats(live), true},
+		"one clock ahead":      {beats(month, month, live), false},
+		"minutes of skew":      {beats("2026-05-01T09:05:00Z", "2026-05-01T09:01:00Z"), false},
+		"the moment of a dump": {beats(month), false},
+	} {
+		then, err := time.Parse(time.RFC3339, month)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = Read(folderOf(t, c.files), Options{Now: then})
+		if c.broken && (err == nil || !strings.Contains(err.Error(), live) || !strings.Contains(err.Error(), month)) || !c.broken && err != nil {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
 }
 
 // TestRefusals: what an API server answered in place of a list is a gap, and a
