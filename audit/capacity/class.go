@@ -220,6 +220,7 @@ func (m *Model) Report(c *Class, priorities bool) report.Class {
 		}
 	}
 	out.NotModelled = m.notModelled(c, len(units))
+	out.NotOffered = m.notOffered(c)
 	for _, reason := range precedence {
 		if l := lost[reason]; l != nil {
 			sort.Strings(l.Nodes)
@@ -247,6 +248,26 @@ func (m *Model) notModelled(c *Class, units int) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// notOffered names the extended resources that the class asks for and no node
+// has: without the name, a slip of it looks like a cluster in full use. A
+// resource that a DRA driver answers for stands on no node.
+func (m *Model) notOffered(c *Class) []string {
+	var out []string
+	if len(m.nodes) == 0 {
+		return nil
+	}
+	for _, name := range c.Shape.Requests.Names() {
+		had := !strings.Contains(name, "/") || m.dra[name]
+		for _, n := range m.nodes {
+			had = had || n.Capacity[name] > 0 || n.Allocatable[name] > 0
+		}
+		if !had {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func addLost(lost map[string]*report.Lost, l loss, node string) {

@@ -224,6 +224,7 @@ type Class struct {
 	RuntimeClass    string            `json:"runtimeClass"`
 	Owners          []string          `json:"owners"`
 	NotModelled     []string          `json:"notModelled"`
+	NotOffered      []string          `json:"notOffered"` // resources that it asks for and no node has
 	PendingPods     *int              `json:"pendingPods"`
 	RunningPods     *int              `json:"runningPods"`
 	EligibleNodes   int               `json:"eligibleNodes"`

@@ -16,13 +16,18 @@ func Wants(k *report.Class) string {
 	if q := k.Requests[k.Resource]; q != "" {
 		parts = append(parts, q+" "+k.Resource)
 	}
+	for _, name := range k.NotOffered {
+		if name != k.Resource {
+			parts = append(parts, k.Requests[name]+" "+name)
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(k.NodeSelector)) {
 		parts = append(parts, key+"="+k.NodeSelector[key])
 	}
 	return strings.Join(parts, ", ")
 }
 
-// LostDetail writes each loss with its nodes: "7 notReady (52ew76fke2)".
+// LostDetail writes each loss with its nodes: "7 notReady (52ew76fke2)", or what no node has.
 func LostDetail(k *report.Class) string {
 	parts := make([]string, len(k.Lost))
 	for i, l := range k.Lost {
@@ -34,7 +39,19 @@ func LostDetail(k *report.Class) string {
 			parts[i] += " (" + strings.Join(l.Nodes, ", ") + ")"
 		}
 	}
-	return strings.Join(parts, " + ")
+	lost := strings.Join(parts, " + ")
+	if none := NotOffered(k); none != "" {
+		return strings.TrimSuffix(none+": "+lost, ": ")
+	}
+	return lost
+}
+
+// NotOffered words what the class asks for and no node has, "" for nothing.
+func NotOffered(k *report.Class) string {
+	if len(k.NotOffered) == 0 {
+		return ""
+	}
+	return "no node has " + strings.Join(k.NotOffered, ", ")
 }
 
 // NodeDevices writes used of allocatable for each resource: "1/8, 1 held".

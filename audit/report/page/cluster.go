@@ -230,7 +230,7 @@ func (b *builder) classes(v *clusterView, c *report.Cluster) {
 			Name: k.Name, Source: k.Source, Wants: strings.Join(wants, "; "), Waiting: number(k.PendingPods), Running: number(k.RunningPods),
 			Nodes: fmt.Sprint(k.EligibleNodes), Free: atMost(k.ApparentFree, k.UpperBound),
 			Usable: atMost(k.Schedulable, k.UpperBound), Replicas: fmt.Sprint(k.Replicas),
-			Most: fmt.Sprint(k.MaxReplicasNode), Reclaimable: fmt.Sprint(k.Reclaimable), Lost: lossWords(k.Lost),
+			Most: fmt.Sprint(k.MaxReplicasNode), Reclaimable: fmt.Sprint(k.Reclaimable), Lost: strings.TrimPrefix(strings.TrimSuffix(outline.NotOffered(&k)+"; "+lossWords(k.Lost), "; "), "; "),
 			NotModelled: strings.Join(k.NotModelled, ", "),
 		})
 	}
