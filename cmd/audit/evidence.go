@@ -9,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"aead.dev/minisign"
@@ -45,7 +44,7 @@ func evidenceCommand() *cobra.Command {
 	fl.StringVar(&f.run, "run", "latest", "the report's `RUN`, or latest")
 	fl.StringArrayVar(&f.findings, "finding", nil, "only this finding, by `ID`; may be repeated")
 	fl.StringArrayVar(&f.nodes, "node", nil, "only findings of this `NODE`; may be repeated")
-	fl.BoolVar(&f.redact, "redact", false, "replace namespaces, workload and pod names by pseudonyms")
+	fl.BoolVar(&f.redact, "redact", false, "replace namespaces, workloads, pods, images, internal hosts and redaction.patterns by pseudonyms")
 	fl.StringVar(&f.out, "out", "", "the zip `FILE` to write (required)")
 	return cmd
 }
@@ -167,7 +166,7 @@ func (f *evidenceFlags) bundle(ctx context.Context, a *archive.Archive, file *co
 		return nil, nil, err
 	}
 	var names map[string]string
-	redact := func(b []byte) []byte { return b }
+	trend := figures(ctx, a, c)
 	if f.redact {
 		var patterns []string
 		if file != nil {
@@ -181,9 +180,9 @@ func (f *evidenceFlags) bundle(ctx context.Context, a *archive.Archive, file *co
 			return nil, nil, err
 		}
 		c, names = &r.Clusters[0], redaction.Names
-		redact = func(b []byte) []byte { return []byte(redaction.Text(string(b))) }
+		renameClasses(trend, redaction.Text)
 	}
-	files, err := evidenceFiles(r, h, nodes)
+	files, err := evidenceFiles(r, h, nodes, trend)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,7 +190,7 @@ func (f *evidenceFlags) bundle(ctx context.Context, a *archive.Archive, file *co
 	if file != nil && file.Cluster(f.cluster) != nil {
 		vendor = file.Cluster(f.cluster).Vendor
 	}
-	files["ticket.md"] = redact(ticket(r, c, vendor))
+	files["ticket.md"] = ticket(r, c, vendor)
 	m := evidence.Manifest{SchemaVersion: 1, Cluster: c.Name, Run: r.RunID, CreatedAt: r.GeneratedAt, Tool: "audit " + version, Redacted: f.redact}
 	var key *minisign.PrivateKey
 	if file != nil && file.Signing.KeyFile != "" {
@@ -269,7 +268,7 @@ func nodesBeforeAfter(ctx context.Context, a *archive.Archive, c *report.Cluster
 	return map[string]*view{"before": before, "after": after}, nil
 }
 
-func evidenceFiles(r *report.Report, h *history.History, nodes any) (map[string][]byte, error) {
+func evidenceFiles(r *report.Report, h *history.History, nodes any, trend []page.TrendPoint) (map[string][]byte, error) {
 	c := &r.Clusters[0]
 	files := map[string][]byte{}
 	for name, v := range map[string]any{"findings.json": c.Findings, "pods.json": c.Pending, "gaps.json": c.Gaps, "nodes.json": nodes} {
@@ -283,7 +282,7 @@ func evidenceFiles(r *report.Report, h *history.History, nodes any) (map[string]
 	if files["history.json"], err = history.JSON(h); err != nil {
 		return nil, err
 	}
-	if files["report.html"], err = page.Render(r, page.Options{History: map[string][]history.Change{c.Name: h.Changes}}); err != nil {
+	if files["report.html"], err = page.Render(r, page.Options{History: map[string][]history.Change{c.Name: h.Changes}, Trend: map[string][]page.TrendPoint{c.Name: trend}}); err != nil {
 		return nil, err
 	}
 	if files["report.json"], err = report.Encode(r); err != nil {
@@ -293,44 +292,6 @@ func evidenceFiles(r *report.Report, h *history.History, nodes any) (map[string]
 	files["method.md"] = []byte(method)
 	return files, nil
 }
-
-// ticket is a short text for the vendor's form: contact and facts first.
-func ticket(r *report.Report, c *report.Cluster, v config.Vendor) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# GPU cluster %s: %d findings\n\n", c.Name, len(c.Findings))
-	if v.Name != "" || v.Contact != "" {
-		fmt.Fprintf(&b, "To: %s %s\n", v.Name, v.Contact)
-	}
-	if v.TicketURL != "" {
-		fmt.Fprintf(&b, "Form: %s\n", v.TicketURL)
-	}
-	fmt.Fprintf(&b, "Seen: %s by a read-only audit (run %s)\n\n", r.GeneratedAt.UTC().Format(time.RFC3339), r.RunID)
-	for _, f := range c.Findings {
-		if f.CausedBy != "" {
-			continue
-		}
-		fmt.Fprintf(&b, "- %s", clean(f.Title))
-		if f.Since != nil {
-			fmt.Fprintf(&b, " (since %s)", f.Since.UTC().Format(time.RFC3339))
-		}
-		fmt.Fprintln(&b)
-		for _, e := range f.Evidence {
-			fmt.Fprintf(&b, "  - %s %s: %s\n", clean(e.Object), clean(e.Path), clean(e.Value))
-		}
-	}
-	fmt.Fprintf(&b, "\nThe attached bundle holds the objects as they were read, the history, and hashes of everything; `audit verify` checks it.\n")
-	return []byte(b.String())
-}
-
-const method = `# Method
-
-Everything here was read with get and list from the cluster's own API server, at the times given; nothing was changed on it.
-Each run's snapshot and report are hashed into a header that also holds the hash of the header before it (chain.json holds these headers). Changing an
-older snapshot or report would change its hash, and with it every later header. manifest.json has the hash of every file of this bundle.
-A head of the chain that was published at the time (in a chat message, say) shows that what it covers existed then.
-What it does not show: that the API server told the truth, or what happened between two runs; each change is given with the two runs between which it happened.
-gaps.json lists what could not be read; nothing is concluded from what was not seen.
-`
 
 func verifyCommand() *cobra.Command {
 	var key string

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +70,13 @@ func Pack(m Manifest, files map[string][]byte, headers []archive.RawHeader, key 
 	files[ChainName] = append(body, '\n')
 	m.ChainHead = archive.Verify(headers, nil).HeadSHA256
 	var names []string
+	size := 0
 	for name := range files {
 		names = append(names, name)
+		size += len(files[name])
+	}
+	if size > maxUnpacked/2 {
+		return nil, fmt.Errorf("the bundle has %d bytes, at most %d can be verified again; narrow it with --finding or --node", size, maxUnpacked/2)
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -139,8 +145,12 @@ type Verification struct {
 	First, Head, HeadSHA256 string
 }
 
-// maxUnpacked bounds what a bundle may unpack to.
-const maxUnpacked = 1 << 30
+// What a bundle may unpack to, in bytes, and how many entries it may have:
+// a small zip can claim to be a very large one.
+const (
+	maxUnpacked = 256 << 20
+	maxEntries  = 1000
+)
 
 // Verify checks a bundle offline. want is the public key that must have signed
 // it; nil takes any, and none. Errors: the file is no bundle at all.
@@ -157,6 +167,9 @@ func Verify(body []byte, want *minisign.PublicKey) (*Verification, error) {
 	if err := json.Unmarshal(raw, &v.Manifest); err != nil {
 		return nil, fmt.Errorf("%s is broken: %w", ManifestName, err)
 	}
+	if v.Manifest.SchemaVersion < 1 {
+		return nil, fmt.Errorf("%s has no schemaVersion: it is not the manifest of an evidence bundle", ManifestName)
+	}
 	if v.Manifest.SchemaVersion > 1 {
 		return nil, fmt.Errorf("the bundle has schemaVersion %d and this program reads 1; use a newer one", v.Manifest.SchemaVersion)
 	}
@@ -170,13 +183,19 @@ func Verify(body []byte, want *minisign.PublicKey) (*Verification, error) {
 func unpack(body []byte) (map[string][]byte, error) {
 	r, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
-		return nil, fmt.Errorf("the file is no zip: %w", err)
+		return nil, fmt.Errorf("the file is no zip, or was cut off: %w; get it again from who made it", err)
+	}
+	if len(r.File) > maxEntries {
+		return nil, fmt.Errorf("the zip has %d entries, an evidence bundle at most %d: refused", len(r.File), maxEntries)
 	}
 	files := map[string][]byte{}
 	left := int64(maxUnpacked)
 	for _, f := range r.File {
 		if _, twice := files[f.Name]; twice {
 			return nil, fmt.Errorf("the zip holds %q twice", f.Name)
+		}
+		if !fs.ValidPath(f.Name) || strings.Contains(f.Name, `\`) {
+			return nil, fmt.Errorf("zip entry %q is no plain path inside of the zip: refused", f.Name)
 		}
 		in, err := f.Open()
 		if err != nil {
@@ -185,7 +204,7 @@ func unpack(body []byte) (map[string][]byte, error) {
 		content, err := io.ReadAll(io.LimitReader(in, left+1))
 		_ = in.Close()
 		if err != nil {
-			return nil, fmt.Errorf("zip entry %q: %w", f.Name, err)
+			return nil, fmt.Errorf("zip entry %q is damaged: %w", f.Name, err)
 		}
 		if left -= int64(len(content)); left < 0 {
 			return nil, fmt.Errorf("the zip unpacks to more than %d bytes: refused", int64(maxUnpacked))
@@ -210,6 +229,8 @@ func (v *Verification) files(files map[string][]byte) {
 			v.bad("file %s is missing", f.Name)
 		case hex.EncodeToString(sum[:]) != f.SHA256:
 			v.bad("file %s was changed: its hash is %s, the manifest says %s", f.Name, hex.EncodeToString(sum[:]), f.SHA256)
+		case len(content) != f.Size:
+			v.bad("file %s has %d bytes, the manifest says %d", f.Name, len(content), f.Size)
 		}
 	}
 	for name := range files {

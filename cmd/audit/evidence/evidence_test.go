@@ -110,6 +110,54 @@ func TestVerifySaysExactlyWhatIsWrong(t *testing.T) {
 	}
 }
 
+// TestVerifyRefusesHostileZips says for each what is wrong with it.
+func TestVerifyRefusesHostileZips(t *testing.T) {
+	zipped := func(entries ...[2]string) []byte {
+		var out bytes.Buffer
+		w := zip.NewWriter(&out)
+		for _, e := range entries {
+			f, err := w.Create(e[0])
+			if err == nil {
+				_, err = f.Write([]byte(e[1]))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	good := packed(t, nil)
+	damaged := bytes.Clone(good)
+	damaged[60] ^= 0x55 // inside of the first entry
+	var many [][2]string
+	for i := range maxEntries + 1 {
+		many = append(many, [2]string{fmt.Sprint(i), ""})
+	}
+	zeros := strings.Repeat("\x00", maxUnpacked/4)
+	for name, c := range map[string]struct {
+		body []byte
+		want string
+	}{
+		"bomb":         {zipped([2]string{"a", zeros}, [2]string{"b", zeros}, [2]string{"c", zeros}, [2]string{"d", zeros}, [2]string{"e", "x"}), "unpacks to more than"},
+		"many entries": {zipped(many...), "1001 entries"},
+		"twice":        {zipped([2]string{"manifest.json", "{}"}, [2]string{"manifest.json", "{}"}), `"manifest.json" twice`},
+		"path":         {zipped([2]string{"../../etc/passwd", "x"}), `"../../etc/passwd" is no plain path`},
+		"other path":   {zipped([2]string{`..\x`, "x"}), "is no plain path"},
+		"cut off":      {good[:len(good)-40], "was cut off"},
+		"damaged":      {damaged, `"chain.json" is damaged`},
+		"newer":        {repack(t, good, ManifestName, []byte(`{"schemaVersion": 2}`)), "schemaVersion 2 and this program reads 1"},
+		"no version":   {repack(t, good, ManifestName, []byte(`{}`)), "has no schemaVersion"},
+		"list":         {repack(t, good, ManifestName, []byte(`[]`)), "manifest.json is broken"},
+	} {
+		if _, err := Verify(c.body, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // TestRedaction searches the redacted report for every original name.
 func TestRedaction(t *testing.T) {
 	r := sample.Incident()

@@ -21,10 +21,10 @@ const (
 	trendPoints = 24
 )
 
-// trend reads the figures of earlier runs, evenly spread over the last month.
+// Trend reads the figures of earlier runs, evenly spread over the last month.
 // A snapshot that cannot be read is a point less; the comparison with the
 // previous one says so where it matters.
-func trend(ctx context.Context, a *archive.Archive, cluster string, now time.Time) []page.TrendPoint {
+func Trend(ctx context.Context, a *archive.Archive, cluster string, now time.Time) []page.TrendPoint {
 	if a == nil {
 		return nil
 	}

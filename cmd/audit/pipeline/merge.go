@@ -77,7 +77,7 @@ func pastOf(ctx context.Context, a *archive.Archive, r *report.Report) (map[stri
 		if err != nil {
 			continue
 		}
-		trends[c.Name], past[c.Name] = trend(ctx, a, c.Name, *c.CollectedAt), changes(ctx, a, c, own)
+		trends[c.Name], past[c.Name] = Trend(ctx, a, c.Name, *c.CollectedAt), changes(ctx, a, c, own)
 	}
 	return trends, past
 }

@@ -108,7 +108,7 @@ func judgeAll(ctx context.Context, clusters []*inventory.Cluster, o Options, run
 				Current: c, Previous: known.snapshot, PreviousRef: known.ref, Unusable: known.unusable, Acks: known.acks,
 				Settings: o.Settings(c.Name), Run: run,
 			})
-			out[i] = judgedCluster{result: result, failed: known.failed, trend: trend(ctx, o.Archive, c.Name, c.CollectedAt),
+			out[i] = judgedCluster{result: result, failed: known.failed, trend: Trend(ctx, o.Archive, c.Name, c.CollectedAt),
 				past: changes(ctx, o.Archive, &result.Report, result.Snapshot)}
 			return nil
 		})
