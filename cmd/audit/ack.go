@@ -54,7 +54,7 @@ func ackCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why it is accepted, in your words (required)")
-	cmd.Flags().StringVar(&until, "until", "", "accepted until this `TIME`: RFC 3339, a date, or a duration such as 30d")
+	cmd.Flags().StringVar(&until, "until", "", "accepted until this `TIME`: RFC 3339, a date, or a duration such as 30d (default: for ever)")
 	return cmd
 }
 

@@ -68,9 +68,9 @@ func historyCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().StringVar(&cluster, "cluster", "", "the cluster's `NAME` (required)")
-	cmd.Flags().StringVar(&node, "node", "", "only this node")
-	cmd.Flags().StringVar(&label, "label", "", "only this label key")
-	cmd.Flags().StringVar(&since, "since", "", "only since this `TIME`: RFC 3339, a date, or a duration such as 30d")
+	cmd.Flags().StringVar(&node, "node", "", "only this node, by `NAME` (default: all)")
+	cmd.Flags().StringVar(&label, "label", "", "only this label `KEY` (default: all)")
+	cmd.Flags().StringVar(&since, "since", "", "only since this `TIME`: RFC 3339, a date, or a duration such as 30d (default: all)")
 	cmd.Flags().StringVarP(&form, "output", "o", "table", "table or json")
 	cmd.Flags().StringVar(&out, "out", "", "write to `FILE` instead of standard output")
 	return cmd

@@ -54,7 +54,7 @@ func reportsList() *cobra.Command {
 		return nil
 	}}
 	p.flags(cmd)
-	cmd.Flags().StringVar(&since, "since", "", "only reports since this `TIME`: RFC 3339, a date, or a duration such as 7d")
+	cmd.Flags().StringVar(&since, "since", "", "only reports since this `TIME`: RFC 3339, a date, or a duration such as 7d (default: all)")
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func reportsShow() *cobra.Command {
 	}}
 	p.flags(cmd)
 	cmd.Flags().StringVarP(&form, "output", "o", "table", "table, json, markdown or html")
-	cmd.Flags().StringVar(&cluster, "cluster", "", "only this cluster's part, which names no other cluster")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "only this cluster's part, by `NAME`, which names no other cluster (default: all)")
 	cmd.Flags().StringVar(&out, "out", "", "write to `FILE` instead of standard output")
 	return cmd
 }
