@@ -142,7 +142,7 @@ func TestRedactedBundle(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"52ew76fke2", "ujx4guefbh", "x-scheduler", "earlier label node_env: prod", "over stored runs</title>"} {
+	for _, name := range []string{"52ew76fke2", "ujx4guefbh", "x-scheduler", "earlier label node_env: prod", "node_env is prod", "node_env is test", "over stored runs</title>"} {
 		if !strings.Contains(all, name) {
 			t.Errorf("the bundle lost %q", name)
 		}

@@ -75,7 +75,7 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 			delete(set, n.Name)
 		}
 		for k, v := range n.Labels {
-			labels[k+"="+v] = true
+			labels[k+"="+v], labels[k+" is "+v] = true, true // as why a device is lost is worded
 		}
 	}
 	for _, k := range c.Classes {
