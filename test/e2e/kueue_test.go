@@ -69,6 +69,16 @@ spec: {clusterQueue: nowhere}
 		Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}, Containers: []corev1.Container{{Name: "c", Image: "x",
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}, Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}}}}}})
 
+	// Kueue writes what a ClusterQueue has promised some moments after it promised it.
+	controlplane.Eventually(t, 60*time.Second, "the ClusterQueue's status has what the first job reserved", func() bool {
+		client, err := dynamic.NewForConfig(c.Config)
+		if err != nil {
+			return false
+		}
+		queue, err := client.Resource(schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "clusterqueues"}).Get(context.Background(), "team-a", metav1.GetOptions{})
+		return err == nil && strings.Contains(fmt.Sprint(queue.Object["status"]), "total:3")
+	})
+
 	dir := t.TempDir()
 	config := write(t, filepath.Join(dir, "audit.yaml"), fmt.Sprintf("apiVersion: audit/v1\nclusters: [{name: kueue, kubeconfig: %q}]\nthresholds: {pending: 0s}\n", c.Kubeconfig(t, "admin")))
 	dump := filepath.Join(dir, "dump")
