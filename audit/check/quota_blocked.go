@@ -17,9 +17,10 @@ import (
 var quotaBlocked = Check{
 	ID: "quota-blocked", Step: 5, Title: "workloads held back by a quota, native or a scheduler's",
 	Required: []inventory.Resource{inventory.Pods},
-	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas, inventory.Deployments, inventory.StatefulSets, inventory.Jobs},
-	Wider:    "workloads whose pods were refused at creation are seen by the inputs that could be read only",
-	Run:      runQuotaBlocked,
+	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas, inventory.Deployments, inventory.StatefulSets, inventory.Jobs,
+		quota.KueueWorkloads, quota.KueueClusterQueues, quota.KueueLocalQueues, quota.VolcanoQueues, quota.VolcanoPodGroups, quota.ElasticQuotas},
+	Wider: "workloads whose pods were refused at creation are seen by the inputs that could be read only",
+	Run:   runQuotaBlocked,
 }
 
 // held gathers one workload that a quota keeps waiting.

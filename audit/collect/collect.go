@@ -2,11 +2,12 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
@@ -93,8 +94,8 @@ func (r *reader) say(doing string) {
 func (r *reader) read(ctx context.Context) {
 	c := r.cluster
 	r.say("connecting")
-	version, err := r.client.typed.Discovery().(*discovery.DiscoveryClient).RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+	version, err := r.version(ctx)
+	if err != nil && !answered(err) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -115,7 +116,37 @@ func (r *reader) read(ctx context.Context) {
 	r.finish()
 }
 
-// finish decides whether anything was seen at all.
+// version asks for the server's version, the first thing that it is asked for.
+func (r *reader) version(ctx context.Context) (body []byte, err error) {
+	err = again(ctx, func() error {
+		body, err = r.client.typed.Discovery().(*discovery.DiscoveryClient).RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+		return err
+	})
+	return body, err
+}
+
+// answered is true for the failure of a server that is there, and knows who we
+// are: then its lists are asked for, whatever it said to something else.
+func answered(err error) bool {
+	switch reason(err) {
+	case inventory.GapForbidden, inventory.GapExpired, inventory.GapError:
+		return true
+	}
+	return false
+}
+
+// share bounds what a read may take of the time left that others do not need:
+// one that hangs must not cost them theirs.
+func share(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/4)
+}
+
+// finish decides whether anything was seen at all. A server that refuses every
+// read was reached, and says what is missing: its cluster is partial.
 func (r *reader) finish() {
 	c := r.cluster
 	if c.Usage == nil && c.Extent(inventory.NodeMetrics) == inventory.SeenWhole {
@@ -128,7 +159,8 @@ func (r *reader) finish() {
 			return
 		}
 	}
-	if len(c.Gaps) > 0 {
+	refused := !slices.ContainsFunc(c.Gaps, func(g inventory.Gap) bool { return g.Reason != inventory.GapForbidden })
+	if len(c.Gaps) > 0 && !refused {
 		g := c.Gaps[0]
 		for _, other := range c.Gaps {
 			if other.Resource == inventory.Nodes {
@@ -178,10 +210,19 @@ func (r *reader) discover(ctx context.Context) {
 		lists []*metav1.APIResourceList
 		err   error
 	}
+	ctx, cancel := share(ctx)
+	defer cancel()
 	done := make(chan answer, 1)
 	go func() {
-		lists, err := r.client.typed.Discovery().ServerPreferredResources()
-		done <- answer{lists, err}
+		var got answer
+		got.err = again(ctx, func() (err error) {
+			got.lists, err = r.client.typed.Discovery().ServerPreferredResources()
+			if err == nil {
+				err = builtinKinds(got.lists)
+			}
+			return err
+		})
+		done <- got
 	}()
 	var got answer
 	select {
@@ -197,7 +238,7 @@ func (r *reader) discover(ctx context.Context) {
 	}
 	if got.err != nil {
 		c.SetExtent(inventory.Discovery, inventory.NotSeen)
-		c.AddGap(inventory.Gap{Resource: inventory.Discovery, Reason: reason(got.err), Message: "read the server's kinds: " + r.client.redact(short(got.err))})
+		c.AddGap(inventory.Gap{Resource: inventory.Discovery, Reason: reason(got.err), Message: r.client.words(got.err, "read the server's kinds", r.target.Timeout/4)})
 		return
 	}
 	r.discovered = true
@@ -217,11 +258,27 @@ func (r *reader) discover(ctx context.Context) {
 	}
 }
 
+// builtinKinds fails for an answer that does not name what every API server
+// has. The client library takes a refused discovery for an empty one.
+func builtinKinds(lists []*metav1.APIResourceList) error {
+	has := map[string]bool{}
+	for _, list := range lists {
+		group, _ := splitGroupVersion(list.GroupVersion)
+		for _, res := range list.APIResources {
+			has[res.Name+"."+group] = true
+		}
+	}
+	if !has["nodes."] || !has["daemonsets.apps"] {
+		return errors.New("the server's list of kinds lacks what every API server has; it is refused, or something before the server hides it")
+	}
+	return nil
+}
+
 // seen notes how much of a resource was read, from the errors of its reads by namespace.
 func (r *reader) seen(k resource, failed map[string]error, tried int) {
 	c := r.cluster
 	for namespace, err := range failed {
-		g := inventory.Gap{Resource: k.name, Reason: reason(err), Message: r.client.explain(err, k, namespace)}
+		g := inventory.Gap{Resource: k.name, Reason: reason(err), Message: r.client.explain(err, k, namespace, r.target.Timeout)}
 		if namespace != "" && k.only == "" {
 			g.Namespace = namespace
 		}

@@ -41,14 +41,40 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/version":
 		fmt.Fprint(w, `{"gitVersion":"v1.30.0"}`)
-	case path == "/api", path == "/apis", strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") < 4, path == "/api/v1":
-		status(w, http.StatusNotFound, "NotFound")
+	case strings.HasPrefix(path, "/api") && strings.Count(path, "/") < 3 || path == "/apis/apps/v1":
+		kinds(w, path)
 	case path == "/api/v1/nodes":
 		fmt.Fprint(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"}}]}`)
 	case path == "/api/v1/pods":
 		a.list(w, r, fault, n)
 	default:
-		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+		empty(w, path)
+	}
+}
+
+// empty gives an empty list of a built-in kind.
+func empty(w http.ResponseWriter, path string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	version := strings.Join(parts[1:len(parts)-1], "/")
+	if i := strings.Index(version, "/namespaces"); i >= 0 {
+		version = version[:i]
+	}
+	kind := map[string]string{"leases": "Lease", "namespaces": "Namespace", "events": "Event", "resourcequotas": "ResourceQuota", "services": "Service", "endpointslices": "EndpointSlice",
+		"daemonsets": "DaemonSet", "deployments": "Deployment", "statefulsets": "StatefulSet", "jobs": "Job", "cronjobs": "CronJob", "priorityclasses": "PriorityClass", "runtimeclasses": "RuntimeClass"}[parts[len(parts)-1]]
+	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, kind, version)
+}
+
+// kinds names the kinds that every API server has.
+func kinds(w http.ResponseWriter, path string) {
+	switch path {
+	case "/api":
+		fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+	case "/apis":
+		fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`)
+	case "/api/v1":
+		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node","verbs":["get","list"]}]}`)
+	default:
+		fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"daemonsets","kind":"DaemonSet","namespaced":true,"verbs":["get","list"]}]}`)
 	}
 }
 

@@ -190,7 +190,7 @@ func (w *writer) kind(ctx context.Context, api rest.Interface, k resource, versi
 		if !k.builtin && apierrors.IsNotFound(readErr) {
 			continue
 		}
-		w.gap(k.name, ns, readErr, w.client.explain(readErr, k, ns))
+		w.gap(k.name, ns, readErr, w.client.explain(readErr, k, ns, w.target.Timeout))
 	}
 	return nil
 }

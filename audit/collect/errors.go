@@ -6,11 +6,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"sort"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -58,7 +60,7 @@ func network(err error) bool {
 }
 
 // explain words a failed read: verb, resource and scope, then what to do.
-func (c *client) explain(err error, r resource, namespace string) string {
+func (c *client) explain(err error, r resource, namespace string, deadline time.Duration) string {
 	what := "list " + string(r.name)
 	switch {
 	case r.only != "":
@@ -68,26 +70,39 @@ func (c *client) explain(err error, r resource, namespace string) string {
 	case r.namespaced:
 		what += " in all namespaces"
 	}
-	switch reason(err) {
-	case inventory.GapForbidden:
+	if reason(err) == inventory.GapForbidden {
 		group := r.group
 		if group == "" {
 			group = "core"
 		}
-		return fmt.Sprintf("forbidden: %s (verb list, resource %s, API group %s); grant it with the role in deploy/rbac.yaml", what, r.plural, group)
+		return fmt.Sprintf("%s is not allowed (verb list, resource %s, API group %s); grant it with the role in deploy/rbac.yaml", what, r.plural, group)
+	}
+	if apierrors.IsNotFound(err) && r.builtin {
+		return what + ": the server answers 404 for a built-in kind; a proxy or a virtual cluster may hide it"
+	}
+	return c.words(err, what, deadline)
+}
+
+// words tells what a read failed of, and what to do.
+func (c *client) words(err error, what string, deadline time.Duration) string {
+	switch reason(err) {
 	case inventory.GapCredentials:
 		return fmt.Sprintf("%s: the credentials were refused or could not be had: %s", what, c.redact(short(err)))
 	case inventory.GapTimeout:
-		return what + ": no answer before the cluster's deadline; raise its timeout, or see why it is slow"
+		return fmt.Sprintf("%s: no whole answer before the deadline (%s); raise the cluster's setting timeout, or see why it is slow", what, deadline)
 	case inventory.GapExpired:
 		return what + ": the list expired on the server again and again while it was read (HTTP 410)"
 	case inventory.GapUnreachable:
 		return fmt.Sprintf("%s: %s", what, c.redact(networkWords(err)))
 	}
-	if apierrors.IsNotFound(err) {
-		return what + ": the server answers 404 for a built-in kind; a proxy or a virtual cluster may hide it"
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "stream error"):
+		return what + ": the connection broke off in the middle of the answer, again and again; see what stands between here and the API server"
+	case errors.As(err, &status), errors.Is(err, errNoList):
+		return fmt.Sprintf("%s: %s", what, c.redact(short(err)))
 	}
-	return fmt.Sprintf("%s: %s", what, c.redact(short(err)))
+	return fmt.Sprintf("%s: the answer cannot be read (%s); something before the API server may have given it", what, c.redact(short(err)))
 }
 
 func networkWords(err error) string {

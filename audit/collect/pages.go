@@ -3,10 +3,12 @@ package collect
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"gpuaudit/audit/inventory"
 )
@@ -55,20 +57,29 @@ func list(ctx context.Context, begin func() pass) error {
 	return err
 }
 
-// retried asks for a page again after a failure that may pass. The client
-// library itself waits as long as a 429 or 503 with Retry-After says.
-func retried(ctx context.Context, p pass, o metav1.ListOptions) (string, error) {
+// retried asks for a page again after a failure that may pass.
+func retried(ctx context.Context, p pass, o metav1.ListOptions) (next string, err error) {
+	err = again(ctx, func() error {
+		next, err = p.page(ctx, o)
+		return err
+	})
+	return next, err
+}
+
+// again repeats a read after a failure that may pass. The client library itself
+// waits as long as a 429 or 503 with Retry-After says.
+func again(ctx context.Context, read func() error) error {
 	wait := 200 * time.Millisecond
 	for try := 0; ; try++ {
-		next, err := p.page(ctx, o)
+		err := read()
 		if err == nil || try == retries || ctx.Err() != nil || !passing(err) {
-			return next, err
+			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return "", err
+			return err
 		case <-timer.C:
 		}
 		wait *= 3
@@ -90,4 +101,25 @@ func passing(err error) bool {
 		return status.Status().Code >= 500
 	}
 	return true // a cut body or one that does not decode
+}
+
+// errNoList is the error of an answer with status 200 that is no list: the
+// decoder takes an empty object, or a Status, for a list without items.
+var errNoList = errors.New("the answer is not the list that was asked for; something before the API server may have given it")
+
+// mustBeList fails for such an answer. Source: API conventions, "Lists and
+// Simple kinds": a list's kind ends with List, and the API server gives each
+// the resource version that it was read at. Typed decoders drop the kind; an
+// aggregated server, which is read untyped, may leave the version out.
+func mustBeList(l listOf) error {
+	if u, ok := l.(*unstructured.UnstructuredList); ok {
+		if !strings.HasSuffix(u.GetKind(), "List") {
+			return errNoList
+		}
+		return nil
+	}
+	if l.GetResourceVersion() == "" {
+		return errNoList
+	}
+	return nil
 }

@@ -61,6 +61,9 @@ func (r *reader) nodes(ctx context.Context) {
 			return pass{
 				page: func(ctx context.Context, o metav1.ListOptions) (string, error) {
 					l, err := core.Nodes().List(ctx, o)
+					if err == nil {
+						err = mustBeList(l)
+					}
 					if err != nil {
 						return "", err
 					}
@@ -74,7 +77,9 @@ func (r *reader) nodes(ctx context.Context) {
 		})
 	})
 	leases := map[string]*inventory.Lease{}
-	r.each(ctx, find(inventory.Leases), func(ctx context.Context, ns string) error {
+	hasty, cancel := share(ctx)
+	defer cancel()
+	r.each(hasty, find(inventory.Leases), func(ctx context.Context, ns string) error {
 		return read(ctx, func(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 			return r.client.typed.CoordinationV1().Leases(ns).List(ctx, o)
 		}, func(l *coordinationv1.LeaseList) int { return len(l.Items) }, func(l *coordinationv1.LeaseList, i int) func() {
@@ -109,7 +114,10 @@ func (r *reader) pods(ctx context.Context) {
 }
 
 // listOf is a typed list of the API.
-type listOf interface{ GetContinue() string }
+type listOf interface {
+	GetContinue() string
+	GetResourceVersion() string
+}
 
 // read reads a list, reducing every item at once; the reduced items are put
 // into the inventory when the whole list was had.
@@ -119,6 +127,9 @@ func read[L listOf](ctx context.Context, get func(context.Context, metav1.ListOp
 		return pass{
 			page: func(ctx context.Context, o metav1.ListOptions) (string, error) {
 				l, err := get(ctx, o)
+				if err == nil {
+					err = mustBeList(l)
+				}
 				if err != nil {
 					return "", err
 				}
