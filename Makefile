@@ -2,7 +2,11 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 export GOFLAGS ?= -buildvcs=false
 LINT_VERSION = v2.15.0
+VULN_VERSION = v1.9.0
+VULNDB_VERSION = v0.0.0-20261105234957-e22db6528018
+SBOM_VERSION = v1.9.0
 TOOLS = $(CURDIR)/.tools
+FUZZTIME ?= 20s
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -47,4 +51,28 @@ soak: control-plane ## audit schedule every second for MINUTES, with faults that
 bench-parts: ## speed and memory of the parts; docs/performance.md says how to read it
 	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
 
-.PHONY: help build test quick lint update-golden control-plane bench bench-parts soak
+vuln: $(TOOLS)/govulncheck $(TOOLS)/vulndb-$(VULNDB_VERSION) ## known vulnerabilities, offline; test/supply/known.txt lists those that are known
+	$(TOOLS)/govulncheck -db file://$(TOOLS)/vulndb-$(VULNDB_VERSION) -format openvex ./cmd/audit > $(TOOLS)/vuln.json
+	cd test && go build -o $(TOOLS)/supply ./supply
+	$(TOOLS)/supply vuln test/supply/known.txt < $(TOOLS)/vuln.json
+
+$(TOOLS)/govulncheck:
+	GOBIN=$(TOOLS) go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+
+# The database is a Go module: it comes and is verified as any other.
+$(TOOLS)/vulndb-$(VULNDB_VERSION):
+	GOBIN=$(TOOLS) go install golang.org/x/vulndb/cmd/indexdb@$(VULNDB_VERSION)
+	$(TOOLS)/indexdb -vulns "$$(cd / && GOFLAGS=-mod=mod go mod download -json golang.org/x/vulndb@$(VULNDB_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/data/osv" -out $@.new
+	mv $@.new $@
+
+licenses: ## write docs/licenses.csv and fail for a licence that is not permitted
+	cd test && go build -o $(TOOLS)/supply ./supply
+	$(TOOLS)/supply licenses docs/licenses.csv
+
+sbom: build $(TOOLS)/cyclonedx-gomod ## write bin/audit.cdx.json: what the binary is made of, as CycloneDX
+	$(TOOLS)/cyclonedx-gomod bin -json -noserial -std -version "$(VERSION)" -output bin/audit.cdx.json bin/audit
+
+$(TOOLS)/cyclonedx-gomod:
+	GOBIN=$(TOOLS) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+
+.PHONY: help build test quick lint update-golden control-plane bench vuln licenses sbom
