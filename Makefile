@@ -51,6 +51,10 @@ soak: control-plane ## audit schedule every second for MINUTES, with faults that
 bench-parts: ## speed and memory of the parts; docs/performance.md says how to read it
 	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
 
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@git grep -o 'func Fuzz[A-Za-z]*' -- '*_test.go' | sed 's/:func / /' | while read -r file target; do \
+		echo "$$target in $$(dirname $$file)"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) || exit 1; done
+
 vuln: $(TOOLS)/govulncheck $(TOOLS)/vulndb-$(VULNDB_VERSION) ## known vulnerabilities, offline; test/supply/known.txt lists those that are known
 	$(TOOLS)/govulncheck -db file://$(TOOLS)/vulndb-$(VULNDB_VERSION) -format openvex ./cmd/audit > $(TOOLS)/vuln.json
 	cd test && go build -o $(TOOLS)/supply ./supply
@@ -75,4 +79,4 @@ sbom: build $(TOOLS)/cyclonedx-gomod ## write bin/audit.cdx.json: what the binar
 $(TOOLS)/cyclonedx-gomod:
 	GOBIN=$(TOOLS) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-.PHONY: help build test quick lint update-golden control-plane bench vuln licenses sbom
+.PHONY: help build test quick lint update-golden control-plane bench bench-parts soak fuzz vuln licenses sbom
