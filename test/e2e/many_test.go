@@ -164,7 +164,7 @@ func TestManyClusters(t *testing.T) {
 		"silent":  "no answer within 3s",
 		"refuses": "connection refused",
 		"slow":    "deadline",
-		"cut":     "EOF",
+		"cut":     "broke off",
 		"expired": "expired",
 	}
 	add("silent", kubeconfigFor(t, "silent", "https://"+listenAndSay(t), nil), "3s")
