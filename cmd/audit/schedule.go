@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 
 	"gpuaudit/cmd/audit/config"
 	"gpuaudit/cmd/audit/pipeline"
+	"gpuaudit/notify/slot"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
@@ -99,7 +101,7 @@ func (l *loop) run(ctx context.Context) error {
 }
 
 // missed catches up, once, the newest posting entry that fell into a downtime:
-// its slot has no record although its time is past.
+// its slot has no record although its time is past, or was begun and cut off.
 func (l *loop) missed(ctx context.Context, now time.Time) {
 	var entry config.Entry
 	var at time.Time
@@ -116,11 +118,22 @@ func (l *loop) missed(ctx context.Context, now time.Time) {
 	if c, err := slackConfig(l.file); at.IsZero() || err != nil || c == nil {
 		return
 	}
-	if _, err := l.archive.ReadSlot(ctx, slotName(entry, at)); !errors.Is(err, store.ErrNotFound) {
+	if !l.unfinished(ctx, slotName(entry, at)) {
 		return
 	}
 	slog.Info("catching up a slot that was missed", "entry", name(entry), "time", at.UTC().Format(time.RFC3339))
 	l.start(ctx, entry, at)
+}
+
+// unfinished is true for a slot without a record, and for one that was begun and
+// cut off: the record knows what of it was posted.
+func (l *loop) unfinished(ctx context.Context, name string) bool {
+	kept, err := l.archive.ReadSlot(ctx, name)
+	if err != nil {
+		return errors.Is(err, store.ErrNotFound)
+	}
+	var r slot.Record
+	return json.Unmarshal(kept.Body, &r) == nil && !r.Done
 }
 
 // next is the next moment of the schedule and the entries that are due then.

@@ -15,6 +15,7 @@ import (
 
 	"gpuaudit/cmd/audit/config"
 	"gpuaudit/notify/slack/slackfake"
+	"gpuaudit/notify/slot"
 	"gpuaudit/store/archive"
 	"gpuaudit/store/local"
 )
@@ -169,5 +170,30 @@ func TestSecretThatIsGone(t *testing.T) {
 	l.once(context.Background(), l.file.Schedule[0], tuesday)
 	if len(fake.Messages()) == 0 || !strings.Contains(fmt.Sprintf("%s", fake.Messages()[0].Blocks), name+" (begun, and nothing was posted)") {
 		t.Errorf("the next digest does not say that %s is missing: %s", name, fake.Messages())
+	}
+}
+
+// TestCutOffIsFinished: a slot that was begun, and whose process died before it
+// posted anything, is finished by the loop that starts next.
+func TestCutOffIsFinished(t *testing.T) {
+	l, fake := scheduled(t)
+	now := time.Date(2026, 6, 2, 2, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
+	s := &slot.Slots{Archive: l.archive, Now: time.Now}
+	if err := s.Begin(t.Context(), slotName(l.file.Schedule[0], at), "run", at); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l.missed(t.Context(), now)
+		l.runs.Wait()
+	}
+	digests := 0
+	for _, m := range fake.Messages() {
+		if m.Part == "digest" {
+			digests++
+		}
+	}
+	if digests != 1 {
+		t.Errorf("%d digests were posted for a slot that was cut off, want 1", digests)
 	}
 }
