@@ -137,6 +137,14 @@ func (k Keep) String() string {
 // MarshalText and UnmarshalText make Keep a string in configuration files.
 func (k Keep) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
+// UnmarshalJSON takes numbers too: YAML reads an unquoted 0 as one.
+func (k *Keep) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	return k.UnmarshalText([]byte(strings.Trim(string(raw), `"`)))
+}
+
 // UnmarshalText reads ParseKeep's form.
 func (k *Keep) UnmarshalText(text []byte) error {
 	parsed, err := ParseKeep(string(text))

@@ -139,3 +139,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestKeep: how long things are kept is written with a unit, or 0 for ever.
+func TestKeep(t *testing.T) {
+	for text, want := range map[string]time.Duration{"400d": 400 * 24 * time.Hour, `"8w"`: 8 * 7 * 24 * time.Hour, "1h": time.Hour, "0": 0, `"0"`: 0} {
+		f, err := Parse("c.yaml", []byte("apiVersion: audit/v1\nclusters: [{name: a}]\nstore: {keep: "+text+"}\n"))
+		if err != nil || time.Duration(f.Store.Keep) != want {
+			t.Errorf("keep %s: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"400", "[]", "soon", "-1d"} {
+		if _, err := Parse("c.yaml", []byte("apiVersion: audit/v1\nclusters: [{name: a}]\nstore: {url: /tmp/x, keep: "+text+"}\n")); err == nil || !strings.Contains(err.Error(), "keep") {
+			t.Errorf("keep %s is taken, or its error does not name it: %v", text, err)
+		}
+	}
+}
