@@ -191,6 +191,7 @@ func (e *evaluation) judge() {
 // repairs' gains into the findings.
 func (e *evaluation) figures() {
 	r, c, in := e.report, e.Current, e.in
+	r.Notes = append(r.Notes, c.Notes...)
 	r.Baseline = baseline(c, in.Health, in)
 	r.Devices, r.Unknown = in.Survey.Devices, in.Survey.Unknown
 	r.Churn = report.Churn{Added: e.drift.Added, Removed: e.drift.Removed}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -68,6 +69,9 @@ func (r *reader) nodes(ctx context.Context) {
 						return "", err
 					}
 					for i := range l.Items {
+						if err := inventory.NodeAmounts(&l.Items[i]); err != nil {
+							return "", err
+						}
 						nodes = append(nodes, inventory.NodeOf(&l.Items[i]))
 					}
 					return l.Continue, nil
@@ -100,12 +104,16 @@ func (r *reader) pods(ctx context.Context) {
 					// A page that breaks off half way is asked for again, so nothing of it may be in the pass.
 					var pods []*corev1.Pod
 					next, err := pages.page(ctx, ns, o, func(pod *corev1.Pod) { pods = append(pods, pod) })
-					if err == nil {
-						for _, pod := range pods {
-							p.Add(pod)
-						}
+					for _, pod := range pods {
+						err = cmp.Or(err, inventory.PodAmounts(pod))
 					}
-					return next, err
+					if err != nil {
+						return "", err
+					}
+					for _, pod := range pods {
+						p.Add(pod)
+					}
+					return next, nil
 				},
 				commit: p.Commit,
 			}

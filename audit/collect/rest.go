@@ -109,7 +109,11 @@ func (r *reader) builtins(mu *sync.Mutex) []job {
 			}
 		})},
 		{find(inventory.ResourceQuotas), take(mu, func(ctx context.Context, ns string, o metav1.ListOptions) (*corev1.ResourceQuotaList, error) {
-			return core.ResourceQuotas(ns).List(ctx, o)
+			l, err := core.ResourceQuotas(ns).List(ctx, o)
+			for i := 0; err == nil && i < len(l.Items); i++ {
+				err = inventory.QuotaAmounts(&l.Items[i])
+			}
+			return l, err
 		}, func(l *corev1.ResourceQuotaList) []corev1.ResourceQuota { return l.Items }, func(q *corev1.ResourceQuota) func() {
 			out := inventory.QuotaOf(q)
 			return func() { c.Quotas = append(c.Quotas, out) }

@@ -43,7 +43,8 @@
 // Now is the newest time that the control plane or a kubelet set: creations,
 // heartbeats, lease renewals, events, container starts. Deletion times and dates
 // of certificates may lie ahead and do not count, nor do those of a single node
-// whose clock is more than a day ahead of all the others (see clock).
+// whose clock is more than a day ahead of all the others, nor a few dates that lie
+// more than a year after everything else: these are named in a note (see clock).
 //
 // A broken file fails the whole read with its name and position, all broken
 // files at once: nothing is skipped.
@@ -89,7 +90,10 @@ func Read(dir string, o Options) ([]*inventory.Cluster, time.Time, error) {
 		}
 		at := r.takenAt
 		if at.IsZero() {
-			at = r.clock.newest()
+			var note string
+			if at, note = r.clock.newest(); note != "" && o.Now.IsZero() {
+				r.cluster.Notes = append(r.cluster.Notes, note)
+			}
 		}
 		if o.Now.IsZero() {
 			now = later(now, at)

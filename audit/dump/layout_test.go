@@ -87,6 +87,9 @@ func TestNow(t *testing.T) {
 	renewed := func(name, when string) string {
 		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-node-lease","name":%q},"spec":{"renewTime":%q}}`, name, when)
 	}
+	event := func(when string) string {
+		return named1("Event", "v1", "prod", "e", fmt.Sprintf(`,"lastTimestamp":%q,"involvedObject":{"kind":"Pod","name":"p"}`, when))
+	}
 	live, month := "2026-06-01T09:00:00Z", "2026-05-01T09:00:00Z"
 	for name, c := range map[string]struct {
 		objects []string
@@ -97,9 +100,16 @@ func TestNow(t *testing.T) {
 		"dead nodes do not vote":       {[]string{at("a", "True", live), at("b", "Unknown", month), at("c", "Unknown", month), at("d", "Unknown", month)}, live},
 		"two do not tell who is wrong": {[]string{at("a", "True", live), at("b", "True", month)}, live},
 		"a deletion ahead":             {[]string{at("a", "True", live), strings.Replace(pod, `"name":"p1"`, `"name":"p1","deletionTimestamp":"2026-06-02T00:00:00Z"`, 1)}, live},
-		"an event":                     {[]string{at("a", "True", month), named1("Event", "v1", "prod", "e", `,"lastTimestamp":"2026-06-01T09:00:00Z","involvedObject":{"kind":"Pod","name":"p"}`)}, live},
+		"an event":                     {[]string{at("a", "True", month), event(live)}, live},
+		"an event of 2099":             {[]string{at("a", "True", live), at("b", "True", live), at("c", "True", month), event("2099-01-01T00:00:00Z")}, live},
+		"a node made in 2099":          {[]string{strings.Replace(at("a", "True", live), "2026-01-01", "2099-01-01", 1), at("b", "True", live), at("c", "True", live), event(live)}, live},
+		"one event of a quiet month":   {[]string{at("a", "Unknown", month), at("b", "Unknown", month), at("c", "Unknown", month), at("d", "Unknown", month), event("2026-05-30T09:00:00Z")}, "2026-06-01T08:00:00Z"},
+		"too few to tell":              {[]string{at("a", "True", live), event("2099-01-01T00:00:00Z")}, "2099-01-01T00:00:00Z"},
 	} {
-		_, now, err := Read(folderOf(t, map[string]string{"all.json": list("List", c.objects...)}), Options{})
+		clusters, now, err := Read(folderOf(t, map[string]string{"all.json": list("List", c.objects...)}), Options{})
+		if said := len(clusters) == 1 && len(clusters[0].Notes) == 1 && strings.Contains(clusters[0].Notes[0], "not believed"); said != strings.HasSuffix(name, " 2099") {
+			t.Errorf("%s: said that a date is not believed: %v", name, said)
+		}
 		if err != nil || now.Format(time.RFC3339) != c.want {
 			t.Errorf("%s: now %s and error %v, want %s", name, now.Format(time.RFC3339), err, c.want)
 		}

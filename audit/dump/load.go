@@ -2,6 +2,8 @@ package dump
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -44,12 +46,31 @@ func (l *loader) finish() {
 func (l *loader) beginPods()  { l.pass = inventory.NewPodPass(l.c, l.shapes) }
 func (l *loader) commitPods() { l.pass.Commit() }
 
-// load reads one object; timesOnly reads a pod for its times alone.
+// load reads one object; timesOnly reads a pod for its times alone. An error of
+// the decoder, which names no field, gets the fields that are wrong.
 func (l *loader) load(k kind, raw json.RawMessage, timesOnly bool) (stamp, error) {
+	if endless(raw) {
+		if wrong := wrongFields(raw); len(wrong) > 0 {
+			return stamp{}, errors.New(strings.Join(wrong, "; "))
+		}
+	}
+	at, err := l.decode(k, raw, timesOnly)
+	if err != nil {
+		if wrong := wrongFields(raw); len(wrong) > 0 {
+			return stamp{}, errors.New(strings.Join(wrong, "; "))
+		}
+	}
+	return at, err
+}
+
+func (l *loader) decode(k kind, raw json.RawMessage, timesOnly bool) (stamp, error) {
 	switch k.resource {
 	case inventory.Nodes:
 		var n corev1.Node
 		if err := json.Unmarshal(raw, &n); err != nil {
+			return stamp{}, err
+		}
+		if err := inventory.NodeAmounts(&n); err != nil {
 			return stamp{}, err
 		}
 		l.c.Nodes = append(l.c.Nodes, inventory.NodeOf(&n))
@@ -85,6 +106,9 @@ func (l *loader) pod(raw json.RawMessage, timesOnly bool) (stamp, error) {
 		return stamp{}, err
 	}
 	if !timesOnly {
+		if err := inventory.PodAmounts(&p); err != nil {
+			return stamp{}, err
+		}
 		l.pass.Add(&p)
 	}
 	out := stamp{plane: newest(p.CreationTimestamp), node: p.Spec.NodeName}
@@ -182,7 +206,9 @@ func (l *loader) other(k kind, raw json.RawMessage) (stamp, error) {
 		at.plane = newest(n.CreationTimestamp)
 	case inventory.ResourceQuotas:
 		var q corev1.ResourceQuota
-		err = json.Unmarshal(raw, &q)
+		if err = json.Unmarshal(raw, &q); err == nil {
+			err = inventory.QuotaAmounts(&q)
+		}
 		c.Quotas = append(c.Quotas, inventory.QuotaOf(&q))
 		at.plane = newest(q.CreationTimestamp)
 	case inventory.Services:

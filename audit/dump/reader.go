@@ -167,7 +167,11 @@ func (r *reader) object(file string, s scope, c *content, o object, pods bool) e
 		return fmt.Errorf("%s %q that ends here: %w", o.kind, m.Name, err)
 	}
 	if !pods {
-		r.clock.add(at)
+		who := o.kind + " " + m.Name
+		if m.Namespace != "" {
+			who = o.kind + " " + m.Namespace + "/" + m.Name
+		}
+		r.clock.add(at, who)
 	}
 	return nil
 }

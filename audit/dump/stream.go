@@ -104,7 +104,7 @@ func unmarked(in io.Reader) (io.Reader, int64, error) {
 // jsonObjects reads concatenated JSON values. The items of a list are read one
 // by one, so that a large list is never in memory whole.
 func jsonObjects(in io.Reader, fallback head, yield func(object) error) error {
-	dec := json.NewDecoder(in)
+	dec := json.NewDecoder(&blanksReader{in: in})
 	for n := 0; ; n++ {
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
@@ -335,6 +335,30 @@ func one(raw json.RawMessage, fallback head, offset int64, yield func(object) er
 		return &posError{offset, err, false}
 	}
 	return nil
+}
+
+// maxBlanks in a row: more of them are a broken file, and the decoder looks at
+// all of them again with every block that it reads.
+const maxBlanks = 1 << 20
+
+// blanksReader fails where a file has more blanks in a row than anybody writes.
+type blanksReader struct {
+	in  io.Reader
+	row int
+}
+
+func (b *blanksReader) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	for _, c := range p[:n] {
+		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			b.row = 0
+			continue
+		}
+		if b.row++; b.row > maxBlanks {
+			return 0, fmt.Errorf("holds more than %d blanks in a row; a broken collection", maxBlanks)
+		}
+	}
+	return n, err
 }
 
 // limitReader fails beyond a bound, so that a bomb is not unpacked.

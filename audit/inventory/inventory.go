@@ -105,6 +105,9 @@ type Cluster struct {
 	// per resource with the same reason.
 	Err *Gap
 
+	// Notes are what a reader of the report must know of how this was read.
+	Notes []string
+
 	Extents map[Resource]Extent
 	Gaps    []Gap
 	// ListedNamespaces are the configured ones when only these are read.

@@ -1,12 +1,12 @@
 package inventory
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
@@ -160,25 +160,17 @@ func (c *Custom) CustomConditions() []Condition {
 	return out
 }
 
-// ParseQuantity reads a quantity of a custom object: a string or a number.
-func ParseQuantity(name string, v any) (int64, bool) {
-	switch x := v.(type) {
-	case string:
-		q, err := resource.ParseQuantity(x)
-		if err != nil {
-			return 0, false
-		}
-		return Amount(name, q), true
-	case int64:
-		if name == string(corev1.ResourceCPU) {
-			return x * 1000, true
-		}
-		return x, true
-	case float64:
-		if name == string(corev1.ResourceCPU) {
-			return int64(x * 1000), true
-		}
-		return int64(x), true
+// ParseQuantity reads a quantity of a custom object, a string or a number; ok is
+// false for what no amount can be (see WrongAmount).
+func ParseQuantity(name string, v any) (amount int64, ok bool) {
+	switch v.(type) {
+	case string, int64, float64:
+	default:
+		return 0, false
 	}
-	return 0, false
+	q, err := ReadQuantity(fmt.Sprint(v))
+	if err != nil || WrongAmount(string(corev1.ResourceCPU), q) != "" { // fractions of a share are rounded up
+		return 0, false
+	}
+	return Amount(name, q), true
 }

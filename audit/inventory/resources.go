@@ -107,7 +107,7 @@ func (w *Written) UnmarshalJSON(raw []byte) error {
 
 // Of gives the amount of a named resource, 0 for what is no quantity.
 func (w Written) Of(name string) int64 {
-	q, err := resource.ParseQuantity(string(w))
+	q, err := ReadQuantity(string(w))
 	if err != nil {
 		return 0
 	}

@@ -4,8 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
 
@@ -90,12 +89,9 @@ func amounts(list string) map[string]string {
 }
 
 func over(requested, used, limited string) bool {
-	if len(requested) > 64 || len(used) > 64 || len(limited) > 64 {
-		return false // no quantity is that long
-	}
-	a, err1 := resource.ParseQuantity(requested)
-	b, err2 := resource.ParseQuantity(used)
-	c, err3 := resource.ParseQuantity(limited)
+	a, err1 := inventory.ReadQuantity(requested)
+	b, err2 := inventory.ReadQuantity(used)
+	c, err3 := inventory.ReadQuantity(limited)
 	if err1 != nil || err2 != nil || err3 != nil {
 		return false
 	}
