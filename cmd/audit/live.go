@@ -80,10 +80,10 @@ func (f *runFlags) live(ctx context.Context, cmd *cobra.Command, file *config.Fi
 }
 
 func parallelism(file *config.File) int {
-	if file == nil || file.Parallelism == 0 {
+	if file == nil || file.Parallelism == nil {
 		return config.DefaultParallelism
 	}
-	return file.Parallelism
+	return *file.Parallelism
 }
 
 // progress tells a person at a terminal what is being read; nobody else.

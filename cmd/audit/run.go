@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -167,7 +168,11 @@ func (f *runFlags) read(ctx context.Context, cmd *cobra.Command, file *config.Fi
 		return nil, time.Time{}, usage(err)
 	}
 	if len(f.clusters) == 0 {
-		return mine(part, clusters), now, nil
+		clusters = mine(part, clusters)
+		if part == nil {
+			sayAbsent(cmd, file, clusters)
+		}
+		return clusters, now, nil
 	}
 	var names []string
 	var chosen []*inventory.Cluster
@@ -183,6 +188,28 @@ func (f *runFlags) read(ctx context.Context, cmd *cobra.Command, file *config.Fi
 		}
 	}
 	return chosen, now, nil
+}
+
+// sayAbsent says which clusters of the configuration a dump does not hold, to
+// whoever runs it and to every reader of the report.
+func sayAbsent(cmd *cobra.Command, file *config.File, clusters []*inventory.Cluster) {
+	if file == nil {
+		return
+	}
+	var absent []string
+	for _, c := range file.Clusters {
+		if !slices.ContainsFunc(clusters, func(held *inventory.Cluster) bool { return held.Name == c.Name }) {
+			absent = append(absent, fmt.Sprintf("%q", c.Name))
+		}
+	}
+	if len(absent) == 0 {
+		return
+	}
+	note := fmt.Sprintf("the configuration names clusters that the dump does not hold, and nothing is known of them: %s", strings.Join(absent, ", "))
+	fprint(cmd.ErrOrStderr(), "audit: %s\n", clean(note))
+	for _, c := range clusters {
+		c.Notes = append(c.Notes, note)
+	}
 }
 
 // settingsOf gives each cluster's settings: the configuration's, or the defaults.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,6 +42,8 @@ type Route struct {
 	Mention     string          `json:"mention"`
 }
 
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // Check lists everything that is wrong, each with its path below slack. clusters
 // and checks are the names that routes may use.
 func (c *Config) Check(clusters, checks []string) []string {
@@ -56,6 +59,11 @@ func (c *Config) Check(clusters, checks []string) []string {
 		bad("slack: names its secret more than once")
 	case tokens == 1 && c.Channel == "":
 		bad("slack.channel: is missing; a token needs one")
+	}
+	for field, name := range map[string]string{"tokenEnv": c.TokenEnv, "webhookEnv": c.WebhookEnv} {
+		if name != "" && !variable.MatchString(name) { // it is not repeated: it may be the secret itself
+			bad("slack.%s: is no name of an environment variable, such as SLACK_TOKEN; the secret itself never stands in the configuration", field)
+		}
 	}
 	if c.Proxy != "" {
 		if u, err := url.Parse(c.Proxy); err != nil || u.Host == "" {

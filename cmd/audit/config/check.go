@@ -14,9 +14,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
 	"gpuaudit/audit/check"
@@ -52,8 +49,8 @@ func (f *File) problems(dir string) []string {
 		if !oneOf(d.Role, "", "device", "view", "monitoring", "none") {
 			bad("%s.role: is %q, want device, view, monitoring or none", at, d.Role)
 		}
-		if d.PerCard < 0 {
-			bad("%s.perCard: is %d, want 0 (unknown) or more", at, d.PerCard)
+		if d.PerCard < 0 || d.PerCard > mostPerCard {
+			bad("%s.perCard: is %d, want 0 (unknown) or up to %d units a card", at, d.PerCard, mostPerCard)
 		}
 	}
 	webURL(f.Checklist.BaseURL, "checklist.baseURL", bad)
@@ -67,8 +64,8 @@ func (f *File) problems(dir string) []string {
 			bad("schedule[%d].timeZone: %q is no time zone; want a name such as Asia/Shanghai", i, e.TimeZone)
 		}
 	}
-	if f.Parallelism < 0 || f.Parallelism > mostParallel {
-		bad("parallelism: is %d, want 1 to %d (leave it out for %d)", f.Parallelism, mostParallel, DefaultParallelism)
+	if n := f.Parallelism; n != nil && (*n < 1 || *n > mostParallel) {
+		bad("parallelism: is %d, want 1 to %d (leave it out for %d)", *n, mostParallel, DefaultParallelism)
 	}
 	if _, port, err := net.SplitHostPort(f.Listen); f.Listen != "" && (err != nil || !portNumber(port)) {
 		bad("listen: is %q, want an address such as \":8080\" or \"127.0.0.1:8080\"", f.Listen)
@@ -152,49 +149,8 @@ func globs(list []string, at string, bad func(string, ...any)) {
 	}
 }
 
-func (f *File) workloadProblems(bad func(string, ...any)) {
-	first := map[string]int{}
-	for i, w := range f.Workloads {
-		at := fmt.Sprintf("workloads[%d]", i)
-		if before, dup := first[w.Name]; w.Name == "" {
-			bad("%s.name: is missing", at)
-		} else if dup {
-			bad("%s.name: %q is the name of workloads[%d] already", at, w.Name, before)
-		} else {
-			first[w.Name] = i
-		}
-		if len(w.Requests) == 0 {
-			bad("%s.requests: is empty; name the device and how many one replica needs", at)
-		}
-		for name, q := range w.Requests {
-			if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
-				bad("%s.requests: %q is no name of a resource, such as cpu or nvidia.com/gpu", at, name)
-			}
-			switch parsed, err := resource.ParseQuantity(string(q)); {
-			case err != nil || parsed.Sign() < 0:
-				bad("%s.requests.%s: %q is no quantity", at, name, string(q))
-			case parsed.CmpInt64(1<<50) > 0:
-				bad("%s.requests.%s: %q is more than any node has", at, name, string(q))
-			case parsed.IsZero():
-				bad("%s.requests.%s: is 0; leave out what a replica does not need", at, name)
-			}
-		}
-		for key, value := range w.NodeSelector {
-			if wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(wrong) > 0 {
-				bad("%s.nodeSelector: %q: %q is no label", at, key, value)
-			}
-		}
-		var affinity corev1.NodeSelector
-		strictly(w.Affinity, &affinity, at+".affinity", bad)
-		var tolerations []corev1.Toleration
-		strictly(w.Tolerations, &tolerations, at+".tolerations", bad)
-	}
-}
-
-func strictly(raw json.RawMessage, into any, at string, bad func(string, ...any)) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return
-	}
+// strictly reads a block of the Kubernetes API, and is false when something is wrong.
+func strictly(raw json.RawMessage, into any, at string, bad func(string, ...any)) bool {
 	strict, err := kjson.UnmarshalStrict(raw, into)
 	mismatched := Mismatches(raw, into, at)
 	for _, m := range mismatched {
@@ -206,6 +162,7 @@ func strictly(raw json.RawMessage, into any, at string, bad func(string, ...any)
 	for _, e := range strict {
 		bad("%s: %v", at, e)
 	}
+	return err == nil && len(mismatched) == 0 && len(strict) == 0
 }
 
 func (f *File) thresholdProblems(bad func(string, ...any)) {
@@ -245,8 +202,11 @@ func webURL(raw, at string, bad func(string, ...any)) {
 	if raw == "" {
 		return
 	}
-	if u, err := url.Parse(raw); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
+	switch u, err := url.Parse(raw); {
+	case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
 		bad("%s: is no http or https URL", at)
+	case u.User != nil:
+		bad("%s: has a user name or password in it, which every reader of the links would see; leave them out", at)
 	}
 }
 
@@ -261,6 +221,9 @@ func oneOf(s string, options ...string) bool {
 
 // mostParallel is more clusters at once than one process has use for.
 const mostParallel = 1000
+
+// mostPerCard bounds how many units one card is cut into: its memory in bytes at most.
+const mostPerCard = int64(1) << 40
 
 func portNumber(s string) bool {
 	n, err := strconv.Atoi(s)

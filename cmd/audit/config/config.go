@@ -27,7 +27,7 @@ type File struct {
 	Slack       json.RawMessage     `json:"slack"`
 	Schedule    []Entry             `json:"schedule"`
 	Listen      string              `json:"listen"`
-	Parallelism int                 `json:"parallelism"`
+	Parallelism *int                `json:"parallelism"`
 	Signing     Signing             `json:"signing"`
 	Redaction   Redaction           `json:"redaction"`
 }

@@ -101,6 +101,68 @@ schedule: {cron: x}
 	}
 }
 
+// TestClasses: a class that no API server would take as a pod is refused.
+func TestClasses(t *testing.T) {
+	class := func(rest string) string {
+		return "apiVersion: audit/v1\nclusters: [{name: a}]\nworkloads: [{name: w, requests: {nvidia.com/gpu: 8}, " + rest + "}]\n"
+	}
+	for rest, want := range map[string]string{
+		`affinity: {nodeSelectorTerms: []}`:                                                                        "nodeSelectorTerms: is empty",
+		`affinity: {nodeSelectorTerms: [null]}`:                                                                    "nodeSelectorTerms[0]: is empty",
+		`affinity: {nodeSelectorTerms: [{matchExpressions: []}]}`:                                                  "nodeSelectorTerms[0]: is empty",
+		`affinity: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Foo}]}]}`:                           `operator: Unsupported value: "Foo"`,
+		`affinity: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: In}]}]}`:                            "values",
+		`affinity: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Gt, values: [many]}]}]}`:            "many",
+		`affinity: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: Exists}]}]}`:                 "matchFields",
+		`tolerations: [{key: k, operator: Bad}]`:                                                                   `operator: is "Bad"`,
+		`tolerations: [null]`:                                                                                      "tolerations[0]: is null",
+		`tolerations: [{operator: Equal}]`:                                                                         "tolerations[0].key: is missing",
+		`tolerations: [{key: k, operator: Exists, value: v}]`:                                                      "takes none",
+		`tolerations: [{key: k, effect: Never}]`:                                                                   `effect: is "Never"`,
+		`tolerations: [{key: k, effect: NoSchedule, tolerationSeconds: 5}]`:                                        "NoExecute only",
+		`affinity: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: NotIn, values: [a, b]}]}]}`:         "",
+		`affinity: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a]}]}]}`:        "",
+		`affinity: null, tolerations: null`:                                                                        "",
+		`tolerations: [{operator: Exists}, {key: k, value: v}, {key: k, effect: NoExecute, tolerationSeconds: 5}]`: "",
+	} {
+		_, err := Parse("x.yaml", []byte(class(rest)))
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error is %v, want %q", rest, err, want)
+		}
+	}
+	for requests, want := range map[string]string{
+		"{nvidia.com/gpu: 0.5}": "no whole number", "{cpu: 8}": "names no device", "{nvidia.com/gpu: -1}": "no quantity", "{nvidia.com/gpu: 1e-999999999}": "workloads[0].requests",
+		"{nvidia.com/gpu: 8, cpu: 500m, memory: 0.5Gi}": "",
+	} {
+		_, err := Parse("x.yaml", []byte(strings.Replace(class("tolerations: []"), "{nvidia.com/gpu: 8}", requests, 1)))
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("requests %s: error is %v, want %q", requests, err, want)
+		}
+	}
+}
+
+// TestOddValues: each is told with its field, and no secret is repeated.
+func TestOddValues(t *testing.T) {
+	for body, want := range map[string]string{
+		"parallelism: 0":                                           "parallelism: is 0",
+		"thresholds: {peersWithLabel: .nan}":                       "line 3: thresholds: {peersWithLabel: .nan",
+		"thresholds:\n  peersWithLabel: -.INF":                     "line 4: peersWithLabel: -.INF",
+		"devices: [{resource: a/b, perCard: 9223372036854775807}]": "devices[0].perCard",
+		"checklist: {baseURL: \"https://me:hunter2@wiki/x\"}":      "checklist.baseURL: has a user name",
+		"reports: {baseURL: \"https://me@wiki/x\"}":                "reports.baseURL: has a user name",
+	} {
+		_, err := Parse("x.yaml", []byte("apiVersion: audit/v1\nclusters: [{name: a}]\n"+body+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: error is %v, want %q", body, err, want)
+		}
+	}
+	for _, body := range []string{"- a\n- b\n", "7\n", "text\n"} {
+		if _, err := Parse("x.yaml", []byte(body)); err == nil || !strings.Contains(err.Error(), "the file as a whole: is") {
+			t.Errorf("%q: error is %v", body, err)
+		}
+	}
+}
+
 func TestCron(t *testing.T) {
 	no := false
 	for text, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,6 +63,9 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	}
 	raw, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
+		if odd := noNumbers(body); len(odd) > 0 {
+			return nil, &Error{path, odd}
+		}
 		return nil, &Error{path, []string{strings.TrimPrefix(strings.ReplaceAll(err.Error(), "error converting YAML to JSON: ", ""), "yaml: ")}}
 	}
 	var f File
@@ -89,6 +93,20 @@ func Parse(path string, body []byte, more ...func(*File) []string) (*File, error
 	}
 	f.resolvePaths(filepath.Dir(path))
 	return &f, nil
+}
+
+var noNumber = regexp.MustCompile(`(?i)(?:^|[\s:\[{,-])([-+]?\.(?:nan|inf))\s*(?:$|[,\]}#])`)
+
+// noNumbers finds what YAML takes for a number and nothing can be counted with.
+func noNumbers(body []byte) []string {
+	var out []string
+	for i, line := range strings.Split(string(body), "\n") {
+		if m := noNumber.FindStringSubmatch(line); m != nil {
+			field, _, _ := strings.Cut(strings.TrimSpace(line), m[1])
+			out = append(out, fmt.Sprintf("line %d: %s%s is not a number that can be counted with", i+1, field, m[1]))
+		}
+	}
+	return out
 }
 
 // documents counts the YAML documents that hold anything.

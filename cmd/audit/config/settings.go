@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/settings"
@@ -89,7 +87,7 @@ func (f *File) Settings(c *Cluster) settings.Settings {
 func (w *Workload) settings() settings.Workload {
 	out := settings.Workload{Name: w.Name, Requests: inventory.Resources{}, NodeSelector: w.NodeSelector}
 	for name, text := range w.Requests {
-		if q, err := resource.ParseQuantity(string(text)); err == nil {
+		if q, err := inventory.ReadQuantity(string(text)); err == nil {
 			out.Requests[name] = inventory.Amount(name, q)
 		}
 	}

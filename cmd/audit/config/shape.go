@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,7 +37,9 @@ func mismatches(v any, t reflect.Type, at string, bad func(string, ...any)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	wrong := func(want string) { bad("%s: is %s, want %s", strings.TrimPrefix(at, "."), kindOf(v), want) }
+	wrong := func(want string) {
+		bad("%s: is %s, want %s", cmp.Or(strings.TrimPrefix(at, "."), "the file as a whole"), kindOf(v), want)
+	}
 	_, text := v.(string)
 	switch {
 	case v == nil || t == rawType || (t == listOrText && text):
