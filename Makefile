@@ -49,7 +49,7 @@ soak: control-plane ## audit schedule every second for MINUTES, with faults that
 	cd test && go test -tags bench -timeout 120m ./bench -run TestSoak -v -args -minutes $(MINUTES)
 
 bench-parts: ## speed and memory of the parts; docs/performance.md says how to read it
-	go test -run '^$$' -bench . -benchmem ./audit/... ./store/...
+	go test -run '^$$' -bench . -benchmem ./audit/... ./store/... ./cmd/audit/pipeline
 
 fuzz: ## each fuzz target for FUZZTIME (20s)
 	@git grep -o 'func Fuzz[A-Za-z]*' -- '*_test.go' | sed 's/:func / /' | while read -r file target; do \

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,16 +40,9 @@ func Encode(s *Snapshot) ([]byte, error) {
 func Decode(body []byte) (*Snapshot, error) { return decode(body, MaxBytes) }
 
 func decode(body []byte, limit int64) (*Snapshot, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(body))
+	raw, err := unpack(body, nil, limit)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot is not gzip: %w", err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(zip, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("unpack snapshot: %w", err)
-	}
-	if int64(len(raw)) > limit {
-		return nil, fmt.Errorf("snapshot unpacks to more than %d bytes: refused", limit)
+		return nil, err
 	}
 	var version struct {
 		SchemaVersion *int `json:"schemaVersion"`
@@ -70,4 +64,30 @@ func decode(body []byte, limit int64) (*Snapshot, error) {
 		return nil, errors.New("snapshot names no cluster or no time")
 	}
 	return &s, nil
+}
+
+// Unpack gives the JSON of a kept snapshot in the memory of into, if it is large
+// enough. At most limit bytes are unpacked; more is an error.
+func Unpack(body, into []byte, limit int64) ([]byte, error) {
+	return unpack(body, into, min(limit, MaxBytes))
+}
+
+func unpack(body, into []byte, limit int64) ([]byte, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("snapshot is not gzip: %w", err)
+	}
+	if cap(into) == 0 {
+		// The last four bytes tell the size, if they are to be trusted: enough memory at once, and no more than needed.
+		size := int64(binary.LittleEndian.Uint32(body[len(body)-4:]))
+		into = make([]byte, 0, min(size, limit, 64<<20)+bytes.MinRead)
+	}
+	raw := bytes.NewBuffer(into[:0])
+	if _, err := raw.ReadFrom(io.LimitReader(zip, limit+1)); err != nil {
+		return nil, fmt.Errorf("unpack snapshot: %w", err)
+	}
+	if int64(raw.Len()) > limit {
+		return nil, fmt.Errorf("snapshot unpacks to more than %d bytes: refused", limit)
+	}
+	return raw.Bytes(), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"gpuaudit/audit/history"
 	"gpuaudit/audit/snapshot"
+	"gpuaudit/cmd/audit/pipeline"
 	"gpuaudit/store/archive"
 )
 
@@ -76,7 +77,7 @@ func historyCommand() *cobra.Command {
 	return cmd
 }
 
-// versions yields a cluster's snapshots in order, one in memory at a time.
+// versions yields a cluster's snapshots in order.
 func versions(cmd *cobra.Command, a *archive.Archive, cluster string, from time.Time, failed *error) iter.Seq2[*snapshot.Snapshot, error] {
 	return func(yield func(*snapshot.Snapshot, error) bool) {
 		any := false
@@ -84,18 +85,17 @@ func versions(cmd *cobra.Command, a *archive.Archive, cluster string, from time.
 			// The state before the time asked for is what its first change is compared with.
 			from = from.AddDate(0, 0, -8)
 		}
-		for kept, err := range a.LoadRange(cmd.Context(), cluster, from, time.Time{}) {
+		for v, err := range pipeline.Versions(cmd.Context(), a, cluster, from, time.Time{}) {
 			if err != nil {
 				*failed = incomplete(err)
 				yield(nil, err)
 				return
 			}
 			any = true
-			s, err := snapshot.Decode(kept.Body)
-			if err != nil {
-				err = fmt.Errorf("snapshot %s: %w", kept.Key, err)
+			if v.Err != nil {
+				v.Err = fmt.Errorf("snapshot %s: %w", v.Key, v.Err)
 			}
-			if !yield(s, err) {
+			if !yield(v.Snapshot, v.Err) {
 				return
 			}
 		}

@@ -77,13 +77,12 @@ func changes(ctx context.Context, a *archive.Archive, c *report.Cluster, own *sn
 
 func versions(ctx context.Context, a *archive.Archive, cluster string, from time.Time, own *snapshot.Snapshot) iter.Seq2[*snapshot.Snapshot, error] {
 	return func(yield func(*snapshot.Snapshot, error) bool) {
-		for kept, err := range a.LoadRange(ctx, cluster, from, own.CollectedAt.Add(-time.Millisecond)) {
+		for v, err := range Versions(ctx, a, cluster, from, own.CollectedAt.Add(-time.Millisecond)) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			s, err := snapshot.Decode(kept.Body)
-			if !yield(s, err) {
+			if !yield(v.Snapshot, v.Err) {
 				return
 			}
 		}
