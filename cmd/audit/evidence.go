@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -21,6 +22,7 @@ import (
 	"gpuaudit/audit/snapshot"
 	"gpuaudit/cmd/audit/config"
 	"gpuaudit/cmd/audit/evidence"
+	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
 
@@ -160,6 +162,9 @@ func (f *evidenceFlags) bundle(ctx context.Context, a *archive.Archive, file *co
 	headers, err := a.Headers(ctx, c.Name, since)
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(headers) == 0 {
+		return nil, nil, fmt.Errorf("the chain of cluster %q is not in the store, so nothing would show when any of this was seen: latest.json and the headers below %q are gone; restore them", c.Name, store.ChainPrefix(c.Name))
 	}
 	nodes, err := nodesBeforeAfter(ctx, a, c, since)
 	if err != nil {
@@ -321,7 +326,10 @@ func verifyCommand() *cobra.Command {
 				return &codeError{code: exitFinding, err: err}
 			}
 			fprint(cmd.OutOrStdout(), "cluster %s, run %s, %d files, chain of %d headers\n", clean(v.Manifest.Cluster), clean(v.Manifest.Run), len(v.Manifest.Files), v.Headers)
-			fprint(cmd.OutOrStdout(), "chain head %s\n", v.HeadSHA256)
+			fprint(cmd.OutOrStdout(), "chain head %s\n", cmp.Or(v.HeadSHA256, "none"))
+			if !v.Covers {
+				fprint(cmd.OutOrStdout(), "no header is of run %s: that run saw nothing of the cluster, or its header is missing\n", clean(v.Manifest.Run))
+			}
 			switch {
 			case v.Signed != "":
 				fprint(cmd.OutOrStdout(), "signed by %s\n", v.Signed)

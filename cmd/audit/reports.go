@@ -45,6 +45,8 @@ func reportsList() *cobra.Command {
 				note = "  (cut off: the run did not finish)"
 			} else if err != nil {
 				note = "  (" + err.Error() + ")"
+			} else if _, err := a.FindReport(cmd.Context(), ref.Run); err != nil {
+				note = "  (" + err.Error() + ")"
 			}
 			fprint(cmd.OutOrStdout(), "%s  %s%s\n", ref.Run, a.FileURL(ref, ""), clean(note))
 		}
@@ -126,6 +128,15 @@ func loadReport(cmd *cobra.Command, a *archive.Archive, run string) (*report.Rep
 	}
 	if err != nil {
 		return nil, incomplete(err)
+	}
+	if run == archive.LatestRun {
+		newer, err := a.Newer(cmd.Context(), ref)
+		if err != nil {
+			return nil, incomplete(err)
+		}
+		for _, n := range newer {
+			fprint(cmd.ErrOrStderr(), "audit: run %s is newer and has no report: it was cut off while it was kept, or deleted from; this is run %s\n", clean(n.Run), clean(ref.Run))
+		}
 	}
 	body, err := a.LoadFile(cmd.Context(), ref, "report.json")
 	if err != nil {

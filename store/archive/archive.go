@@ -63,6 +63,14 @@ func (e *BrokenError) Error() string {
 
 func (e *BrokenError) Unwrap() error { return e.Err }
 
+// MissingError is an object that another names and that is not there: it was there, since what names it is written
+// last. Nothing older is taken in its place.
+type MissingError struct{ Key, NamedBy string }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("object %q is gone: %q names it; restore it, or find out who deletes from the store", e.Key, e.NamedBy)
+}
+
 // NewerError is an object written by a newer version of the program, whose meaning is not known here.
 type NewerError struct {
 	Key           string

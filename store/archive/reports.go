@@ -198,8 +198,9 @@ func (a *Archive) days(ctx context.Context, from, to time.Time) iter.Seq2[time.T
 // LatestRun stands for the newest report in FindReport.
 const LatestRun = "latest"
 
-// FindReport finds the report of a run, or of LatestRun: the last run of the last day that has a report.json. It fails
-// with store.ErrNotFound.
+// FindReport finds the report of a run, or of LatestRun: the last run of the last day that has a report.json. A run that
+// was cut off while it was kept is passed over (see Newer). It fails with store.ErrNotFound, and with a MissingError
+// where the report was whole and its report.json is gone.
 func (a *Archive) FindReport(ctx context.Context, run string) (ReportRef, error) {
 	fail := func(err error) (ReportRef, error) {
 		return ReportRef{}, fmt.Errorf("find report of run %q: %w", run, err)
@@ -241,12 +242,35 @@ func (a *Archive) FindReport(ctx context.Context, run string) (ReportRef, error)
 	return fail(fmt.Errorf("%w in %s; `audit reports list` shows what is kept", store.ErrNotFound, a.store))
 }
 
+// hasReport fails with a MissingError where there is a manifest, which is written last, and no report.json.
 func (a *Archive) hasReport(ctx context.Context, ref ReportRef) (bool, error) {
 	_, err := a.store.Stat(ctx, ref.Key(ReportJSON))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+	if !errors.Is(err, store.ErrNotFound) {
+		return err == nil, err
 	}
-	return err == nil, err
+	switch _, err := a.store.Stat(ctx, ref.Key(Manifest)); {
+	case err == nil:
+		return false, &MissingError{Key: ref.Key(ReportJSON), NamedBy: ref.Key(Manifest)}
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// Newer gives the runs after a report's, by day and run id, oldest first: for the latest report they are those that
+// were cut off while they were kept.
+func (a *Archive) Newer(ctx context.Context, than ReportRef) ([]ReportRef, error) {
+	var out []ReportRef
+	for ref, err := range a.Reports(ctx, than.Day, time.Time{}) {
+		if err != nil {
+			return nil, err
+		}
+		if ref.Day.After(than.Day) || ref.Run > than.Run {
+			out = append(out, ref)
+		}
+	}
+	return out, nil
 }
 
 // LoadManifest reads a report's list of files. A report without one was cut off while it was saved: store.ErrNotFound.

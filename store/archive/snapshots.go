@@ -70,8 +70,8 @@ func (a *Archive) LatestSnapshot(ctx context.Context, cluster string) (Snapshot,
 }
 
 // Previous reads the newest snapshot that is not later than now: the one that an audit at that time is compared
-// with. Errors are those of LatestSnapshot. When it is broken the one before is not taken in its place: what
-// changed since then would be told as if it had changed since the broken one.
+// with. Errors are those of LatestSnapshot. When it is broken, or gone although latest.json or a header names it, the
+// one before is not taken in its place: what changed since then would be told as if it had changed since that one.
 func (a *Archive) Previous(ctx context.Context, cluster string, now time.Time) (Snapshot, error) {
 	fail := func(err error) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("snapshot of cluster %q before %s: %w", cluster, now.UTC().Format(time.RFC3339), err)
@@ -85,16 +85,48 @@ func (a *Archive) Previous(ctx context.Context, cluster string, now time.Time) (
 		if err != nil {
 			return fail(err)
 		}
-		// Retention outside the program may have taken the snapshot and left the pointer.
-		if s, err := a.LoadSnapshot(ctx, ref); !errors.Is(err, store.ErrNotFound) {
-			return s, err
+		if missing := a.headerAfter(ctx, cluster, ref.Time, now); missing != nil {
+			return fail(missing) // an old pointer was put back, and what it does not know is gone
 		}
+		s, err := a.LoadSnapshot(ctx, ref)
+		if errors.Is(err, store.ErrNotFound) {
+			return fail(&MissingError{Key: ref.Key, NamedBy: store.LatestKey(cluster)})
+		}
+		return s, err
 	}
 	ref, err := a.searchBack(ctx, cluster, now)
+	if err != nil && !errors.Is(err, ErrNoSnapshot) {
+		return fail(err)
+	}
+	if missing := a.headerAfter(ctx, cluster, ref.Time, now); missing != nil {
+		return fail(missing)
+	}
 	if err != nil {
 		return fail(err)
 	}
 	return a.LoadSnapshot(ctx, ref)
+}
+
+// headerAfter fails with a MissingError where a header tells of a snapshot that is later than the newest one found.
+func (a *Archive) headerAfter(ctx context.Context, cluster string, found, now time.Time) error {
+	prefix := store.ChainPrefix(cluster)
+	after := ""
+	if !found.IsZero() {
+		after = prefix + store.KeyTime(found)
+	}
+	var newest SnapshotRef
+	for ref, err := range a.list(ctx, cluster, prefix, after) {
+		switch {
+		case err != nil:
+			return err
+		case !ref.Time.After(now) && ref.Time.After(found):
+			newest = ref
+		}
+	}
+	if newest.Key == "" {
+		return nil
+	}
+	return &MissingError{Key: store.SnapshotKey(cluster, newest.Time, newest.Run), NamedBy: newest.Key}
 }
 
 // newestAfter looks behind the pointer: a writer may have died before it moved it, or a store without conditions

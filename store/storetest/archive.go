@@ -63,23 +63,58 @@ func whole(ctx context.Context, t *testing.T, a *archive.Archive, cluster string
 	}
 }
 
-// snapshotGone: retention outside the program may take a snapshot and leave the pointer to it.
+// snapshotGone: whoever deletes a snapshot, with the pointer to it or without, the one before it is not taken in its
+// place, and the cluster does not look as if it had never been audited.
 func snapshotGone(t *testing.T, open Open) {
-	ctx, a := startArchive(t, open)
-	for i := range 3 {
-		must[archive.Saved](t)(a.SaveSnapshot(ctx, NewAudit("c", Day.AddDate(0, 0, i), fmt.Sprintf("r%d", i))))
-	}
-	latest := must[archive.Snapshot](t)(a.LatestSnapshot(ctx, "c"))
-	if err := a.Store().Delete(ctx, latest.Key); err != nil {
-		t.Fatal(err)
-	}
-	if got := must[archive.Snapshot](t)(a.LatestSnapshot(ctx, "c")); got.Run != "r1" {
-		t.Errorf("latest is %q, want the one before the one that is gone", got.Run)
-	}
-	must[archive.Saved](t)(a.SaveSnapshot(ctx, NewAudit("c", Day.AddDate(0, 0, 3), "r3")))
-	v, _, err := a.Check(ctx, "c")
-	if err != nil || len(v.Faults) != 1 || v.Faults[0].Kind != archive.FaultSnapshotMissing || v.Faults[0].Key != latest.Key {
-		t.Errorf("faults %v, %v; want the missing snapshot", v.Faults, err)
+	for name, gone := range map[string]struct {
+		snapshots []int
+		pointer   string // "", deleted, old
+		want      int
+	}{
+		"the newest":                  {[]int{2}, "", 2},
+		"the newest and its pointer":  {[]int{2}, "deleted", 2},
+		"the newest, an old pointer":  {[]int{2}, "old", 2},
+		"all of them":                 {[]int{0, 1, 2}, "", 2},
+		"all, and the pointer":        {[]int{0, 1, 2}, "deleted", 2},
+		"an older one changes little": {[]int{1}, "", -1},
+	} {
+		ctx, a := startArchive(t, open)
+		var keys []string
+		var first store.Object
+		pointer := store.LatestKey("c")
+		for i := range 3 {
+			keys = append(keys, must[archive.Saved](t)(a.SaveSnapshot(ctx, NewAudit("c", Day.AddDate(0, 0, i), fmt.Sprintf("r%d", i)))).Snapshot.Key)
+			if i == 0 {
+				first = must[store.Object](t)(a.Store().Get(ctx, pointer))
+			}
+		}
+		for _, i := range gone.snapshots {
+			if err := a.Store().Delete(ctx, keys[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch gone.pointer {
+		case "deleted":
+			if err := a.Store().Delete(ctx, pointer); err != nil {
+				t.Fatal(err)
+			}
+		case "old":
+			must[store.Info](t)(a.Store().Put(ctx, pointer, first.Body, store.Attributes{}))
+		}
+		_, err := a.LatestSnapshot(ctx, "c")
+		var missing *archive.MissingError
+		if gone.want < 0 && err != nil || gone.want >= 0 && (!errors.As(err, &missing) || missing.Key != keys[gone.want]) {
+			t.Errorf("%s: error is %v, want one that names %v", name, err, gone.want)
+		}
+		// Going on after it is possible, and the chain says what is missing.
+		must[archive.Saved](t)(a.SaveSnapshot(ctx, NewAudit("c", Day.AddDate(0, 0, 3), "r3")))
+		if got := must[archive.Snapshot](t)(a.LatestSnapshot(ctx, "c")); got.Run != "r3" {
+			t.Errorf("%s: latest is %q after saving again", name, got.Run)
+		}
+		v, _, err := a.Check(ctx, "c")
+		if err != nil || len(v.Faults) != len(gone.snapshots) || v.Faults[0].Kind != archive.FaultSnapshotMissing {
+			t.Errorf("%s: faults %v, %v; want the missing snapshots", name, v.Faults, err)
+		}
 	}
 }
 

@@ -80,6 +80,9 @@ func reports(t *testing.T, open Open) {
 	if err == nil || errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a run that cannot be one: %v", err)
 	}
+	if newer := must[[]archive.ReportRef](t)(a.Newer(ctx, ref)); len(newer) != 1 || newer[0] != later {
+		t.Errorf("newer than the first: %+v", newer)
+	}
 	all := collect(t, a.Reports(ctx, time.Time{}, time.Time{}))
 	if len(all) != 2 || all[0] != ref || all[1] != later {
 		t.Errorf("reports %+v", all)

@@ -140,6 +140,8 @@ type Verification struct {
 	Problems []string
 	// Signed says whose signature holds, "" when there is none.
 	Signed string
+	// Covers is true when a header is of the run that the bundle reports.
+	Covers bool
 	// Chain sums the chain up.
 	Headers                 int
 	First, Head, HeadSHA256 string
@@ -275,7 +277,14 @@ func (v *Verification) chain(body []byte) {
 	}
 	var headers []archive.RawHeader
 	for _, h := range list {
-		headers = append(headers, archive.RawHeader{Key: h.Key, Body: []byte(h.Body)})
+		raw := archive.RawHeader{Key: h.Key, Body: []byte(h.Body)}
+		headers = append(headers, raw)
+		if parsed, err := raw.Parse(); err == nil {
+			v.Covers = v.Covers || parsed.Run == v.Manifest.Run
+		}
+	}
+	if len(headers) == 0 {
+		v.bad("chain: file %s holds no header, so nothing shows when any of this was seen", ChainName)
 	}
 	found := archive.Verify(headers, func(string) ([]byte, error) { return nil, archive.ErrNotIncluded })
 	for _, f := range found.Faults {

@@ -14,16 +14,42 @@ import (
 
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/sample"
+	"gpuaudit/store/archive"
+	"gpuaudit/store/local"
+	"gpuaudit/store/storetest"
 )
 
 func packed(t *testing.T, key *minisign.PrivateKey) []byte {
 	t.Helper()
 	files := map[string][]byte{"findings.json": []byte("[]\n"), "ticket.md": []byte("# ticket\n")}
-	body, err := Pack(Manifest{SchemaVersion: 1, Cluster: "C", Run: "r", CreatedAt: time.Unix(1780000000, 0).UTC()}, files, nil, key)
+	return pack(t, files, chained(t), key)
+}
+
+func pack(t *testing.T, files map[string][]byte, headers []archive.RawHeader, key *minisign.PrivateKey) []byte {
+	t.Helper()
+	body, err := Pack(Manifest{SchemaVersion: 1, Cluster: "C", Run: "r", CreatedAt: time.Unix(1780000000, 0).UTC()}, files, headers, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return body
+}
+
+// chained is the chain of one audit.
+func chained(t *testing.T) []archive.RawHeader {
+	t.Helper()
+	s, err := local.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := archive.New(s)
+	if _, err := a.SaveSnapshot(t.Context(), storetest.NewAudit("C", storetest.Day, "r")); err != nil {
+		t.Fatal(err)
+	}
+	headers, err := a.Headers(t.Context(), "C", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return headers
 }
 
 // repack changes one entry of a zip: nil drops it.
@@ -82,7 +108,7 @@ func TestVerifySaysExactlyWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := packed(t, &private)
-	if v, err := Verify(body, &public); err != nil || len(v.Problems) > 0 || v.Signed == "" {
+	if v, err := Verify(body, &public); err != nil || len(v.Problems) > 0 || v.Signed == "" || v.Headers != 1 || !v.Covers {
 		t.Fatalf("a good bundle: %v %+v", err, v)
 	}
 	for name, c := range map[string]struct {
@@ -96,6 +122,7 @@ func TestVerifySaysExactlyWhatIsWrong(t *testing.T) {
 		"changed signature": {repack(t, body, SignatureName, []byte("x")), nil, "signature does not fit"},
 		"another key":       {body, &other, "signed with another key"},
 		"no signature":      {packed(t, nil), &public, "is not signed"},
+		"no chain":          {pack(t, map[string][]byte{"ticket.md": nil}, nil, nil), nil, "chain.json holds no header"},
 		"broken chain":      {repack(t, body, ChainName, []byte("{")), nil, "file chain.json is broken"},
 	} {
 		v, err := Verify(c.body, c.key)

@@ -39,6 +39,9 @@ func recall(ctx context.Context, a *archive.Archive, cluster string, now time.Ti
 	kept, err := a.Previous(ctx, cluster, now)
 	switch {
 	case errors.Is(err, archive.ErrNoSnapshot):
+	case errors.As(err, new(*archive.MissingError)):
+		out.failed = append(out.failed, err)
+		out.unusable = "the previous snapshot is gone, so nothing is compared: " + err.Error()
 	case err != nil:
 		out.failed = append(out.failed, err)
 		out.unusable = "the previous snapshot cannot be read: " + err.Error()
