@@ -16,7 +16,14 @@ func explain(op, dir, key string, err error) error {
 	file := filepath.Join(dir, filepath.FromSlash(key))
 	kind := func(kind error) error { return fmt.Errorf("%s %q: %w", op, file, kind) }
 	cause := innermost(err)
+	var lock *lockError
+	if errors.As(err, &lock) {
+		op, file = "lock", filepath.Join(dir, lockName)
+		cause = innermost(lock.err)
+	}
 	switch {
+	case lock != nil && errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%s %q: is a folder where the store's lock belongs; remove it", op, file)
 	case errors.Is(err, store.ErrNotFound), op == "read" && errors.Is(err, fs.ErrNotExist), op == "read" && errors.Is(err, syscall.ENOTDIR):
 		return kind(store.ErrNotFound)
 	case errors.Is(err, store.ErrChanged):

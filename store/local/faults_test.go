@@ -199,6 +199,42 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
+// TestLeftoversOfDeadReports: nobody writes to a dead run's folder again, so the next report sweeps it.
+func TestLeftoversOfDeadReports(t *testing.T) {
+	dir := t.TempDir()
+	past := time.Now().Add(-2 * leftoverAge)
+	for _, at := range []string{"reports/2026/05/31/dead/C", "reports/2026/06/01/dead", "reports/2026/05/01/long-ago"} {
+		if err := os.MkdirAll(filepath.Join(dir, at), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, at, tempPrefix+"OLD")
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := openIn(t, dir).Create(t.Context(), "reports/2026/06/01/alive/report.json", []byte("x"), store.Attributes{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(files(t, dir)); got != "[reports/2026/05/01/long-ago/.tmp-OLD reports/2026/06/01/alive/report.json]" {
+		t.Errorf("left %s", got)
+	}
+}
+
+// TestLockInTheWay: what stands where the lock belongs is named, and not the object that was to be written.
+func TestLockInTheWay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, lockName), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openIn(t, dir).Put(t.Context(), "clusters/c/latest.json", []byte("x"), store.Attributes{})
+	if err == nil || !strings.Contains(err.Error(), lockName) || strings.Contains(err.Error(), "latest.json") || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("error is %v", err)
+	}
+}
+
 // TestDiskFull writes under a limit of the file size, which the kernel enforces in the middle of a write as it does a full
 // disk. The limit is the process's, so it is another process.
 func TestDiskFull(t *testing.T) {

@@ -177,15 +177,54 @@ func syncFolder(root *os.Root, folder string) error {
 	return err
 }
 
-// sweep removes, once a folder and process, the temporary files of processes that died. Failure to do so harms nobody.
+// sweep removes, once a folder and process, the temporary files of processes that died. Nothing is written again to the
+// folder of a report whose run died, so the first report that a process keeps sweeps those of its day and the day
+// before. Failure to do so harms nobody.
 func (s *Store) sweep(root *os.Root, folder string, now time.Time) {
-	s.mu.Lock()
-	swept := s.swept[folder]
-	s.swept[folder] = true
-	s.mu.Unlock()
-	if swept {
-		return
+	folders := []string{folder}
+	if day, ok := reportDay(folder); ok && s.first("day "+day.Format(time.DateOnly)) {
+		for _, d := range []time.Time{day.AddDate(0, 0, -1), day} {
+			folders = append(folders, foldersBelow(root, filepath.FromSlash(store.ReportsPrefix+d.Format("2006/01/02")))...)
+		}
 	}
+	for _, f := range folders {
+		if s.first(f) {
+			sweepFolder(root, f, now)
+		}
+	}
+}
+
+// first is true once for each name.
+func (s *Store) first(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := s.swept[name]
+	s.swept[name] = true
+	return !done
+}
+
+// reportDay gives the day of a report's folder, or of one in it.
+func reportDay(folder string) (time.Time, bool) {
+	rest, ok := strings.CutPrefix(filepath.ToSlash(folder)+"/", store.ReportsPrefix)
+	if !ok || len(rest) < len("2006/01/02") {
+		return time.Time{}, false
+	}
+	day, err := time.Parse("2006/01/02", rest[:len("2006/01/02")])
+	return day, err == nil
+}
+
+func foldersBelow(root *os.Root, folder string) []string {
+	var out []string
+	_ = fs.WalkDir(root.FS(), filepath.ToSlash(folder), func(at string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			out = append(out, filepath.FromSlash(at))
+		}
+		return nil //nolint:nilerr // what cannot be read is not swept
+	})
+	return out
+}
+
+func sweepFolder(root *os.Root, folder string, now time.Time) {
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(folder))
 	if err != nil {
 		return
