@@ -22,6 +22,7 @@ import (
 	"gpuaudit/audit/snapshot"
 	"gpuaudit/cmd/audit/config"
 	"gpuaudit/cmd/audit/evidence"
+	"gpuaudit/cmd/audit/pipeline"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
@@ -227,13 +228,12 @@ func snapshots(ctx context.Context, a *archive.Archive, cluster string, since ti
 		if !from.IsZero() {
 			from = from.AddDate(0, 0, -8)
 		}
-		for kept, err := range a.LoadRange(ctx, cluster, from, time.Time{}) {
+		for v, err := range pipeline.Versions(ctx, a, cluster, from, time.Time{}) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			s, err := snapshot.Decode(kept.Body)
-			if !yield(s, err) {
+			if !yield(v.Snapshot, v.Err) {
 				return
 			}
 		}
