@@ -95,10 +95,11 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 	for _, t := range targets {
 		in := digest.Input{Report: r, Route: t.Route, ReportURL: reportURL, ReportUntil: until, ChecklistURL: checklistURL, Heads: map[string]string{}}
 		if o.archive != nil {
-			var err error
-			if in.Last, in.Missed, err = slot.Past(ctx, o.archive, t.Name, slotName, time.Now()); err != nil {
+			past, err := slot.Past(ctx, o.archive, t.Name, slotName, time.Now())
+			if err != nil {
 				return nil, nil, err
 			}
+			in.Last, in.Told, in.Missed = past.Last, past.Told, past.Missed
 			unfinished, err := unfinishedShares(ctx, o.archive, in.Last, slotName, time.Now())
 			if err != nil {
 				return nil, nil, err
@@ -109,7 +110,8 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 		d := digest.Build(in)
 		digests = append(digests, d)
 		if o.config == nil || o.config.Wanted(d) {
-			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d, o.threads()), Files: o.files(ctx, d, r)})
+			files := o.files(ctx, d, r)
+			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d, o.threads()), Files: files, Told: d.Told})
 		}
 	}
 	return deliveries, digests, nil
@@ -129,13 +131,22 @@ func (o *outlet) past(ctx context.Context, r *report.Report) (heads map[string]s
 	}
 	for i := range r.Clusters {
 		name := r.Clusters[i].Name
-		if head, err := o.archive.Head(ctx, name); err == nil {
+		head, err := o.archive.Head(ctx, name)
+		switch {
+		case err == nil:
 			heads[name] = head.SHA256()
+		case !errors.Is(err, store.ErrNotFound):
+			slog.Warn("digest: the chain's head cannot be read", "cluster", name, "error", clean(err.Error()))
 		}
-		if kept, err := o.archive.LatestSnapshot(ctx, name); err == nil {
-			if s, err := snapshot.Decode(kept.Body); err == nil {
+		kept, err := o.archive.LatestSnapshot(ctx, name)
+		if err == nil {
+			var s *snapshot.Snapshot
+			if s, err = snapshot.Decode(kept.Body); err == nil {
 				resolved[name] = s.Resolved
 			}
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			slog.Warn("digest: the last snapshot cannot be read, so what was resolved before this run is not told", "cluster", name, "error", clean(err.Error()))
 		}
 	}
 	return heads, resolved
@@ -151,11 +162,15 @@ func (o *outlet) files(ctx context.Context, d *digest.Digest, r *report.Report) 
 		return nil
 	}
 	var out []slack.File
+	if n := len(d.Attach); n > mostFiles {
+		d.Notes = append(d.Notes, fmt.Sprintf("the reports of %d clusters are attached, those of %d more are in the store", mostFiles, n-mostFiles))
+	}
 	for _, name := range d.Attach[:min(mostFiles, len(d.Attach))] {
 		segment := store.Segment(name)
 		body, err := o.archive.LoadFile(ctx, *o.kept, segment+"/report.html")
 		if err != nil {
 			slog.Warn("attachment", "cluster", name, "error", err)
+			d.Notes = append(d.Notes, fmt.Sprintf("the report of %s could not be read from the store and is not attached", name))
 			continue
 		}
 		out = append(out, slack.File{Name: fmt.Sprintf("gpu-audit-%s-%s.html", segment, r.GeneratedAt.UTC().Format("2006-01-02")), Title: "GPU audit of " + name, Body: body})

@@ -229,7 +229,12 @@ func (l *loop) post(ctx context.Context, e config.Entry, at time.Time, o *pipeli
 		return err
 	}
 	out := &outlet{config: c, file: l.file, archive: l.archive, kept: o.Kept}
-	if err := out.deliver(ctx, o.Report, slotName(e, at)); err != nil {
+	err = out.deliver(ctx, o.Report, slotName(e, at))
+	if errors.Is(err, slot.ErrElsewhere) {
+		slog.Info("digest: another process delivers this slot", "slot", slotName(e, at))
+		return nil
+	}
+	if err != nil {
 		l.gauges.delivery(false)
 		return fmt.Errorf("digest: %w", err)
 	}

@@ -33,6 +33,9 @@ type Input struct {
 	// Last is the time of the report that this route's last delivered digest was
 	// about; zero for none. What was first seen after it is new here.
 	Last time.Time
+	// Told are the findings, by Key, that this digest told the route of, with
+	// their severity then. Nil where that is not kept: then Last decides.
+	Told map[string]report.Severity
 	// Resolved are findings, by cluster, that earlier runs found resolved and
 	// that this route may not have been told of.
 	Resolved map[string][]report.Finding
@@ -74,11 +77,15 @@ type Digest struct {
 	Resolved []Item
 	Waiting  []Item
 	Missed   []string
+	Quiet    string // says that nothing is open, when all was seen
+	Notes    []string
 	Footer   []string
 	Report   string
 	// Attach are the clusters whose own report belongs to this digest: something
 	// is open in them, or was not seen.
 	Attach []string
+	// Told are the open findings of this digest by Key, for the next one's Input.
+	Told map[string]report.Severity
 	// Problems is true when anything is open, unseen or missed; Changed when
 	// anything is new or resolved.
 	Problems, Changed bool
@@ -90,7 +97,7 @@ const firstFindings = 12
 // Build makes a route's digest of a report.
 func Build(in Input) *Digest {
 	r := in.Report
-	d := &Digest{Mention: in.Route.Mention, Report: in.ReportURL, Missed: in.Missed,
+	d := &Digest{Mention: in.Route.Mention, Report: in.ReportURL, Missed: in.Missed, Told: map[string]report.Severity{},
 		Title: fmt.Sprintf("GPU audit %s", r.GeneratedAt.UTC().Format("2006-01-02 15:04 UTC"))}
 	clusters := chosen(r, in.Route)
 	for _, c := range clusters {
@@ -108,6 +115,12 @@ func Build(in Input) *Digest {
 	d.Summary = fmt.Sprintf("%s: %d complete, %d partial, %d unreachable. Open: %d critical, %d warning, %d info.",
 		plain.Plural(int64(s.Clusters), "cluster"), s.Complete, s.Partial, s.Unreachable, s.Critical, s.Warning, s.Info)
 	d.Problems = s.Critical+s.Warning > 0 || len(d.Unseen) > 0 || len(d.Missed) > 0
+	if len(d.Told) == 0 && s.Clusters > 0 && s.Complete == s.Clusters && len(d.Unseen) == 0 {
+		d.Quiet = "Nothing is open: every cluster was read whole and no check found anything."
+		if in.Route.MinSeverity != "" || len(in.Route.Checks) > 0 {
+			d.Quiet = "Nothing is open of what this channel is told of; every cluster was read whole."
+		}
+	}
 	d.Footer = append(d.Footer, "run "+r.RunID)
 	if !in.ReportUntil.IsZero() {
 		d.Footer = append(d.Footer, "links end "+in.ReportUntil.UTC().Format("2006-01-02 15:04 UTC"))
@@ -226,7 +239,20 @@ func (d *Digest) capacity(clusters []*report.Cluster) {
 type open struct {
 	c     *report.Cluster
 	f     report.Finding
-	fresh bool
+	fresh bool // the route's last digest did not tell of it
+	risen bool // it is more severe than that digest said
+}
+
+// Key names a finding in Told.
+func Key(cluster, id string) string { return cluster + "/" + id }
+
+// toldOf compares a finding with what this route was told last.
+func (in *Input) toldOf(cluster string, f *report.Finding) (fresh, risen bool) {
+	if in.Told == nil {
+		return f.FirstSeen == nil || f.FirstSeen.After(in.Last), false
+	}
+	before, ok := in.Told[Key(cluster, f.ID)]
+	return !ok, ok && f.Severity.Rank() < before.Rank()
 }
 
 // findings sorts what is open into new and ongoing, by impact over all clusters.
@@ -241,6 +267,7 @@ func (d *Digest) findings(clusters []*report.Cluster, in Input) {
 		for i := range c.Findings {
 			if f := &c.Findings[i]; f.Open() && in.Route.wants(f) {
 				mentioned[c.Name+f.ID] = true
+				d.Told[Key(c.Name, f.ID)] = f.Severity
 			}
 		}
 		d.resolved(c, in)
@@ -248,17 +275,18 @@ func (d *Digest) findings(clusters []*report.Cluster, in Input) {
 			if !in.Route.wants(&f) || !f.Open() || mentioned[c.Name+f.CausedBy] {
 				continue // not for here, or told with its cause
 			}
-			fresh := f.FirstSeen == nil || f.FirstSeen.After(in.Last)
-			d.Changed = d.Changed || fresh
-			list = append(list, open{c, f, fresh})
+			o := open{c: c, f: f}
+			o.fresh, o.risen = in.toldOf(c.Name, &f)
+			d.Changed = d.Changed || o.fresh || o.risen
+			list = append(list, o)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b open) int {
 		if v := a.f.Severity.Rank() - b.f.Severity.Rank(); v != 0 {
 			return v
 		}
-		if a.fresh != b.fresh {
-			if a.fresh {
+		if news := a.fresh || a.risen; news != (b.fresh || b.risen) {
+			if news {
 				return -1
 			}
 			return 1
@@ -289,6 +317,8 @@ func (o *open) word(in Input) string {
 	}
 	age := plain.Age(in.Report.GeneratedAt.Sub(*o.f.FirstSeen))
 	switch {
+	case o.risen:
+		return fmt.Sprintf("now %s, for %s", o.f.Severity, age)
 	case !o.fresh:
 		return "for " + age
 	case o.f.State == report.StateNew:
@@ -342,50 +372,4 @@ func link(f *report.Finding, in Input) string {
 // Linkable is true for what a reader elsewhere can follow: a file on this machine is no link.
 func Linkable(url string) bool {
 	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
-}
-
-// Text gives the digest as plain lines for a terminal.
-func Text(d *Digest) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s", d.Title)
-	line("%s", d.Summary)
-	section := func(title string, items []Item) {
-		if len(items) == 0 {
-			return
-		}
-		line("\n%s", title)
-		for _, i := range items {
-			parts := plain.Line(i.Cluster) + ": " + plain.Line(i.Text)
-			if i.Word != "" {
-				parts = "[" + i.Word + "] " + parts
-			}
-			if i.Severity != "" && title != "Not seen" {
-				parts = string(i.Severity) + " " + parts
-			}
-			line("  %s", parts)
-			if i.Action != "" {
-				line("      -> %s", plain.Line(i.Action))
-			}
-			if i.Link != "" {
-				line("      step %d: %s", i.Step, i.Link)
-			}
-		}
-	}
-	section("Not seen", d.Unseen)
-	for _, m := range d.Missed {
-		line("\nAn earlier digest was not delivered: %s", plain.Line(m))
-	}
-	section("What is lost", d.Capacity)
-	section("Findings", d.Findings)
-	if n := len(d.More); n > 0 {
-		line("  and %d more, in the report", n)
-	}
-	section("Resolved", d.Resolved)
-	section("Waiting pods", d.Waiting)
-	if d.Report != "" {
-		line("\nReport: %s", d.Report)
-	}
-	line("\n%s", strings.Join(d.Footer, " · "))
-	return b.String()
 }

@@ -52,6 +52,9 @@ func Messages(d *digest.Digest, threads bool) []Message {
 		unseen = append(unseen, ":warning: an earlier digest was not delivered: "+escape(m))
 	}
 	first.section("Not seen", unseen)
+	if d.Quiet != "" {
+		first.lines([]string{":white_check_mark: " + escape(d.Quiet)})
+	}
 	first.section("What is lost", texts(d.Capacity))
 	first.section("Findings", links.findings(d.Findings))
 	first.lines(links.steps)
@@ -66,6 +69,9 @@ func Messages(d *digest.Digest, threads bool) []Message {
 		first.lines([]string{fmt.Sprintf("_and %d more, in %s_", len(d.More), where)})
 	}
 	first.section("Resolved", texts(d.Resolved))
+	for _, note := range d.Notes {
+		first.lines([]string{"_" + escape(note) + "_"})
+	}
 	switch {
 	case digest.Linkable(d.Report):
 		first.lines([]string{"<" + linkURL(d.Report) + "|The whole report>"})

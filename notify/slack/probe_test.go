@@ -39,22 +39,61 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestAttach: a file is uploaded, then shared; what goes wrong on the way is told
+// apart: not permitted, not attached for certain, fate unknown.
 func TestAttach(t *testing.T) {
 	f := slackfake.New(t, true)
 	p, err := slack.New(slack.Config{Token: slackfake.Token, APIURL: f.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx := context.Background()
 	file := slack.File{Name: "a.html", Title: "GPU audit of a", Body: []byte("<html>a")}
-	if err := p.Attach(context.Background(), "C1", "17.1", file); err != nil {
+	attach := func() (id string, err error) {
+		if id, err = p.Upload(ctx, file); err != nil {
+			return id, err
+		}
+		return id, p.Share(ctx, "C1", "17.1", id, file.Title)
+	}
+	f.FileFault("ratelimited", "", "ratelimited") // waited for, at either request
+	id, err := attach()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Files(); len(got) != 1 || got[0].Thread != "17.1" || string(got[0].Body) != "<html>a" {
 		t.Errorf("attached %+v", got)
 	}
+	if found, known := p.FindFile(ctx, "C1", "17.1", id); !found || !known {
+		t.Errorf("the file is found %t, known %t", found, known)
+	}
+	if found, known := p.FindFile(ctx, "C1", "17.1", "F-other"); found || !known {
+		t.Errorf("a file that is not there is found %t, known %t", found, known)
+	}
+
+	var unknown *slack.UnknownError
+	f.FileFault("", "cut")
+	if id, err = attach(); !errors.As(err, &unknown) {
+		t.Errorf("cut while sharing: %v, want an unknown fate", err)
+	}
+	if found, _ := p.FindFile(ctx, "C1", "17.1", id); !found {
+		t.Error("the file that was shared before the cut is not found")
+	}
+	for _, fault := range []string{"cut", "internal_error"} {
+		f.FileFault(fault)
+		if _, err = attach(); err == nil || errors.As(err, &unknown) {
+			t.Errorf("%s while uploading: %v, want a certain failure", fault, err)
+		}
+	}
 	f.RefuseFiles()
-	if err := p.Attach(context.Background(), "C1", "17.1", file); !errors.Is(err, slack.ErrMayNotAttach) {
+	if _, err := attach(); !errors.Is(err, slack.ErrMayNotAttach) {
 		t.Errorf("without files:write: %v", err)
+	}
+	blind := slackfake.New(t, false)
+	if p, err = slack.New(slack.Config{Token: slackfake.Token, APIURL: blind.URL}); err != nil {
+		t.Fatal(err)
+	}
+	if found, known := p.FindFile(ctx, "C1", "17.1", id); found || known {
+		t.Errorf("where the thread cannot be read the file is found %t, known %t", found, known)
 	}
 }
 

@@ -10,9 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -59,7 +62,7 @@ func New(c Config) (*Poster, error) {
 		}
 		return nil
 	}
-	p := &Poster{config: c, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}, maxWait: 2 * time.Minute}
+	p := &Poster{config: c, http: &http.Client{Transport: witness{transport}, Timeout: 30 * time.Second}, maxWait: 2 * time.Minute}
 	if c.Token != "" {
 		options := []slack.Option{slack.OptionHTTPClient(p.http)}
 		if c.APIURL != "" {
@@ -77,25 +80,55 @@ func (p *Poster) Threads() bool { return p.client != nil }
 // waited for as long as Slack says, within a bound. Errors: *UnknownError when
 // the message may have been taken; anything else was not posted.
 func (p *Poster) Post(ctx context.Context, channel, thread string, m Message, slot string) (Posted, error) {
+	var posted Posted
+	err := p.patiently(ctx, func() (err error) {
+		posted, err = p.once(ctx, channel, thread, m, slot)
+		return err
+	})
+	return posted, p.redact(err)
+}
+
+// limitedError is a rate limit with the time after which to try again.
+type limitedError struct {
+	wait time.Duration
+	err  error
+}
+
+func (e *limitedError) Error() string { return e.err.Error() }
+func (e *limitedError) Unwrap() error { return e.err }
+
+// patiently waits for a rate limit as long as Slack says, within a bound, and tries again.
+func (p *Poster) patiently(ctx context.Context, send func() error) error {
 	for try := 0; ; try++ {
-		posted, wait, err := p.once(ctx, channel, thread, m, slot)
-		if err == nil || wait == 0 || try == maxRetries || wait > p.maxWait {
-			return posted, p.redact(err)
+		err := send()
+		var wait time.Duration
+		var ours *limitedError
+		var theirs *slack.RateLimitedError
+		switch {
+		case errors.As(err, &ours):
+			wait = ours.wait
+		case errors.As(err, &theirs):
+			wait = theirs.RetryAfter
+		default:
+			return err
+		}
+		wait = max(wait, time.Second)
+		if try == maxRetries || wait > p.maxWait {
+			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return Posted{}, p.redact(err)
+			return err
 		case <-timer.C:
 		}
 	}
 }
 
-func (p *Poster) once(ctx context.Context, channel, thread string, m Message, slot string) (Posted, time.Duration, error) {
+func (p *Poster) once(ctx context.Context, channel, thread string, m Message, slot string) (Posted, error) {
 	if p.client == nil {
-		wait, err := p.webhook(ctx, m)
-		return Posted{Channel: "webhook"}, wait, err
+		return Posted{Channel: "webhook"}, p.webhook(ctx, m)
 	}
 	options := []slack.MsgOption{
 		slack.MsgOptionBlocks(m.Blocks...), slack.MsgOptionText(m.Text, false), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -106,22 +139,22 @@ func (p *Poster) once(ctx context.Context, channel, thread string, m Message, sl
 	}
 	at, ts, err := p.client.PostMessageContext(ctx, channel, options...)
 	if err == nil {
-		return Posted{Channel: at, TS: ts}, 0, nil
+		return Posted{Channel: at, TS: ts}, nil
 	}
 	var limited *slack.RateLimitedError
 	if errors.As(err, &limited) {
-		return Posted{}, max(limited.RetryAfter, time.Second), err
+		return Posted{}, err
 	}
 	var refused slack.SlackErrorResponse
 	if errors.As(err, &refused) {
 		switch refused.Err {
 		case "internal_error", "fatal_error", "request_timeout", "service_unavailable":
 			// Slack failed on its side: it may have taken the message before.
-			return Posted{}, 0, &UnknownError{fmt.Errorf("slack answers %q", refused.Err)}
+			return Posted{}, &UnknownError{fmt.Errorf("slack answers %q", refused.Err)}
 		}
-		return Posted{}, 0, fmt.Errorf("slack answers %q for channel %s%s", refused.Err, channel, hint(refused.Err))
+		return Posted{}, fmt.Errorf("slack answers %q for channel %s%s", refused.Err, channel, hint(refused.Err))
 	}
-	return Posted{}, 0, fate(err)
+	return Posted{}, fate(err)
 }
 
 // proxyError: the proxy refused to connect to Slack, so nothing was sent.
@@ -134,28 +167,47 @@ func (e *proxyError) Error() string {
 	return fmt.Sprintf("the proxy refuses to connect to Slack (HTTP %d)", e.code)
 }
 
+// notSentError: the connection failed before the request was written.
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string { return e.err.Error() }
+func (e *notSentError) Unwrap() error { return e.err }
+
+// witness is a transport that tells whether a failed request was ever written.
+type witness struct{ next http.RoundTripper }
+
+func (w witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	var written atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }}
+	response, err := w.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err != nil && !written.Load() {
+		return nil, &notSentError{err}
+	}
+	return response, err
+}
+
 // fate tells a failure before anything was sent from one whose outcome nobody knows.
 func fate(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") {
-		return fmt.Errorf("cannot reach Slack: %w; is a proxy needed (slack.proxy)?", op.Err)
-	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return fmt.Errorf("cannot reach Slack: %w", dns)
-	}
 	var proxy *proxyError
-	if errors.As(err, &proxy) {
-		return proxy
-	}
-	// A certificate is looked at before the first byte of a request is sent.
+	var op *net.OpError
+	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
-		return fmt.Errorf("cannot reach Slack: its certificate does not verify: %w; does a proxy put its own in its place?", certificate.Err)
-	}
 	var record tls.RecordHeaderError
-	if errors.As(err, &record) {
+	var unsent *notSentError
+	switch {
+	case errors.As(err, &proxy):
+		return proxy
+	case errors.As(err, &dns):
+		return fmt.Errorf("cannot reach Slack: %w", dns)
+	case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
+		return fmt.Errorf("cannot reach Slack: %w; is a proxy needed (slack.proxy)?", op.Err)
+	// A certificate is looked at before the first byte of a request is sent.
+	case errors.As(err, &certificate):
+		return fmt.Errorf("cannot reach Slack: its certificate does not verify: %w; does a proxy put its own in its place?", certificate.Err)
+	case errors.As(err, &record):
 		return errors.New("cannot reach Slack: what answers does not speak TLS; is slack.proxy right?")
+	case errors.As(err, &unsent):
+		return fmt.Errorf("cannot reach Slack, nothing was sent: %w", unsent.err)
 	}
 	return &UnknownError{err}
 }
@@ -176,19 +228,19 @@ func hint(code string) string {
 
 // webhook posts one message to an incoming webhook. The body of an error is
 // what tells what is wrong (invalid_blocks).
-func (p *Poster) webhook(ctx context.Context, m Message) (time.Duration, error) {
+func (p *Poster) webhook(ctx context.Context, m Message) error {
 	body, err := json.Marshal(map[string]any{"text": m.Text, "blocks": m.Blocks, "unfurl_links": false, "unfurl_media": false})
 	if err != nil {
-		return 0, fmt.Errorf("encode message: %w", err)
+		return fmt.Errorf("encode message: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.config.Webhook, bytes.NewReader(body))
 	if err != nil {
-		return 0, errors.New("slack.webhook: is no URL")
+		return errors.New("slack.webhook: is no URL")
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := p.http.Do(request)
 	if err != nil {
-		return 0, fate(err)
+		return fate(err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, 4096))
@@ -199,21 +251,24 @@ func (p *Poster) webhook(ctx context.Context, m Message) (time.Duration, error) 
 		if err != nil || seconds < 1 {
 			seconds = 1
 		}
-		return time.Duration(seconds) * time.Second, errors.New("slack answers that there were too many messages (HTTP 429)")
+		return &limitedError{time.Duration(seconds) * time.Second, errors.New("slack answers that there were too many messages (HTTP 429)")}
 	case response.StatusCode >= 500:
-		return 0, &UnknownError{fmt.Errorf("slack answers HTTP %d", response.StatusCode)}
+		return &UnknownError{fmt.Errorf("slack answers HTTP %d", response.StatusCode)}
 	case response.StatusCode != http.StatusOK:
-		return 0, fmt.Errorf("slack's webhook answers %q (HTTP %d)%s", text, response.StatusCode, hint(text))
+		return fmt.Errorf("slack's webhook answers %q (HTTP %d)%s", text, response.StatusCode, hint(text))
 	case err != nil || text != "ok":
-		return 0, &UnknownError{fmt.Errorf("slack's webhook answers HTTP 200 and %q", text)}
+		return &UnknownError{fmt.Errorf("slack's webhook answers HTTP 200 and %q", text)}
 	}
-	return 0, nil
+	return nil
 }
 
 // redact takes the secrets out of an error's text.
 func (p *Poster) redact(err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, ErrMayNotAttach) {
+		return err
 	}
 	text := p.clean(err.Error())
 	var unknown *UnknownError
@@ -229,7 +284,15 @@ func (p *Poster) clean(s string) string {
 			s = strings.ReplaceAll(s, secret, "[redacted]")
 		}
 	}
-	if u, err := url.Parse(p.config.Proxy); err == nil && u.User != nil {
+	proxies := []string{p.config.Proxy}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
+		proxies = append(proxies, os.Getenv(name))
+	}
+	for _, proxy := range proxies {
+		u, err := url.Parse(proxy)
+		if err != nil || u.User == nil {
+			continue
+		}
 		s = strings.ReplaceAll(s, u.User.String()+"@", "[redacted]@")
 		if password, ok := u.User.Password(); ok && len(password) > 2 {
 			s = strings.ReplaceAll(s, password, "[redacted]")

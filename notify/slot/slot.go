@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"gpuaudit/audit/report"
 	"gpuaudit/notify/slack"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
@@ -35,6 +36,8 @@ type Record struct {
 	// Reported is the time of the report that the digest is about.
 	Reported time.Time `json:"reported"`
 	Parts    []Part    `json:"parts"`
+	// Targets are those that were due a digest; nil until that is known.
+	Targets []string `json:"targets,omitempty"`
 	// Done is true when nothing is left to do in this slot.
 	Done bool `json:"done"`
 }
@@ -47,13 +50,29 @@ type Part struct {
 	TS      string    `json:"ts"`
 	At      time.Time `json:"at"`
 	Error   string    `json:"error"`
+	// File is Slack's id of an uploaded file.
+	File string `json:"file,omitempty"`
+	// Told are the open findings that a digest told its target of, by cluster and
+	// id, with the severity that they had.
+	Told map[string]report.Severity `json:"told,omitempty"`
+}
+
+// ErrElsewhere says that another process is delivering this slot: nothing is
+// wrong, and nothing is left to do here.
+var ErrElsewhere = errors.New("another process is at it")
+
+func (s *Slots) elsewhere(r *Record, p *Part) error {
+	ago := s.Now().Sub(p.At).Round(time.Second)
+	return fmt.Errorf("slot %q: part %s was begun %s ago and %w; try again after %s", r.Slot, p.Name, ago, ErrElsewhere, lease)
 }
 
 // Poster posts and looks up messages.
 type Poster interface {
 	Post(ctx context.Context, channel, thread string, m slack.Message, slot string) (slack.Posted, error)
 	Find(ctx context.Context, channel, thread, slot, part string, since time.Time) (posted slack.Posted, found, known bool)
-	Attach(ctx context.Context, channel, thread string, f slack.File) error
+	Upload(ctx context.Context, f slack.File) (id string, err error)
+	Share(ctx context.Context, channel, thread, id, title string) error
+	FindFile(ctx context.Context, channel, thread, id string) (found, known bool)
 	Threads() bool
 }
 
@@ -64,6 +83,8 @@ type Delivery struct {
 	Messages []slack.Message
 	// Files are attached to the thread.
 	Files []slack.File
+	// Told is kept with the first message once it is posted.
+	Told map[string]report.Severity
 }
 
 // A post takes at most postWithin, its waits for rate limits included, so an
@@ -107,6 +128,11 @@ func (s *Slots) Deliver(ctx context.Context, slot, run string, reported time.Tim
 	if record.Done {
 		return record, nil
 	}
+	for _, d := range deliveries {
+		if !slices.Contains(record.Targets, d.Target) {
+			record.Targets = append(record.Targets, d.Target)
+		}
+	}
 	var failed []error
 	for _, d := range deliveries {
 		errs, stop := s.target(ctx, &at, record, d)
@@ -137,7 +163,7 @@ func (s *Slots) target(ctx context.Context, at *archive.Slot, r *Record, d Deliv
 		if err != nil {
 			failed = append(failed, err)
 		}
-		if part == nil {
+		if part == nil || errors.Is(err, ErrElsewhere) {
 			return failed, true
 		}
 		if i == 0 {
@@ -152,7 +178,7 @@ func (s *Slots) target(ctx context.Context, at *archive.Slot, r *Record, d Deliv
 		if err != nil {
 			failed = append(failed, err)
 		}
-		if part == nil {
+		if part == nil || errors.Is(err, ErrElsewhere) {
 			return failed, true
 		}
 	}
@@ -204,7 +230,10 @@ func (s *Slots) save(ctx context.Context, at *archive.Slot, r *Record, step stri
 	}
 	next, err := s.Archive.UpdateSlot(ctx, *at, body)
 	if err != nil {
-		return fmt.Errorf("slot %q: %w; another process may be posting it", r.Slot, err)
+		if errors.Is(err, store.ErrChanged) {
+			return fmt.Errorf("slot %q: its record was changed meanwhile: %w", r.Slot, ErrElsewhere)
+		}
+		return fmt.Errorf("slot %q: %w", r.Slot, err)
 	}
 	*at = next
 	return nil
@@ -230,6 +259,9 @@ func (s *Slots) part(ctx context.Context, at *archive.Slot, r *Record, d Deliver
 	}
 	p := &r.Parts[i]
 	p.State, p.At, p.Error = Intent, s.Now().UTC(), ""
+	if m.Part == firstPart {
+		p.Told = d.Told
+	}
 	if err := s.save(ctx, at, r, "intent of "+name); err != nil {
 		return nil, err
 	}
@@ -274,65 +306,11 @@ func (s *Slots) lookup(ctx context.Context, at *archive.Slot, r *Record, p *Part
 		p.State, p.TS, p.Error = Posted, posted.TS, ""
 		return true, s.save(ctx, at, r, "lookup of "+p.Name)
 	case s.Now().Sub(p.At) < lease:
-		return true, fmt.Errorf("slot %q: part %s was begun %s ago and another process may be posting it; try again after %s", r.Slot, p.Name, s.Now().Sub(p.At).Round(time.Second), lease)
+		return true, s.elsewhere(r, p)
 	case known:
 		return false, nil
 	}
 	p.State = Unknown
 	result := fmt.Errorf("slot %q: whether part %s was posted is not known and cannot be looked up; it is not posted again", r.Slot, p.Name)
 	return true, errors.Join(result, s.save(ctx, at, r, "lookup of "+p.Name))
-}
-
-// Past tells, from the records, the time of the report that a target's last
-// delivered digest was about, and which slots since could not be delivered.
-func Past(ctx context.Context, a *archive.Archive, target, except string, now time.Time) (last time.Time, missed []string, err error) {
-	type miss struct {
-		at   time.Time
-		text string
-	}
-	var misses []miss
-	for kept, err := range a.Slots(ctx, now.AddDate(0, 0, -30)) {
-		if err != nil {
-			return last, missed, err
-		}
-		var r Record
-		if json.Unmarshal(kept.Body, &r) != nil || r.Slot == except {
-			continue
-		}
-		state, at := r.digestOf(target)
-		switch {
-		case state == Posted:
-			if at.After(last) {
-				last = at
-			}
-		case state == "" && (r.Done || now.Sub(r.Begun) < lease):
-			// not for this target, or under way
-		case state == "":
-			misses = append(misses, miss{at, r.Slot + " (begun, and nothing was posted)"})
-		case state == Failed || state == Unknown || state == Intent:
-			misses = append(misses, miss{at, fmt.Sprintf("%s (%s)", r.Slot, state)})
-		}
-	}
-	for _, m := range misses {
-		if m.at.After(last) {
-			missed = append(missed, m.text)
-		}
-	}
-	slices.Sort(missed)
-	return last, missed, nil
-}
-
-// digestOf gives the state of a target's first message, "" when there is none,
-// and the time of the report.
-func (r *Record) digestOf(target string) (state string, at time.Time) {
-	at = r.Reported
-	if at.IsZero() {
-		at = r.Begun
-	}
-	for _, p := range r.Parts {
-		if p.Name == target+"/digest" {
-			return p.State, at
-		}
-	}
-	return "", at
 }

@@ -180,6 +180,13 @@ func (s *Server) readHistory(w http.ResponseWriter, r *http.Request) {
 			list = append(list, map[string]any{"type": "message", "ts": m.TS, "text": m.Text, "metadata": map[string]any{"event_type": "gpu_audit", "event_payload": map[string]any{"slot": m.Slot, "part": m.Part}}})
 		}
 	}
+	if r.URL.Path == "/conversations.replies" {
+		for _, f := range s.files.complete {
+			if f.Channel == r.FormValue("channel") && f.Thread == r.FormValue("ts") {
+				list = append(list, map[string]any{"type": "message", "ts": "1790000000.000001", "files": []map[string]any{{"id": f.ID}}})
+			}
+		}
+	}
 	answer(w, map[string]any{"ok": true, "messages": list})
 }
 

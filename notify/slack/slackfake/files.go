@@ -11,12 +11,13 @@ import (
 
 // File is one that was attached.
 type File struct {
-	Name, Title, Channel, Thread string
-	Body                         []byte
+	ID, Name, Title, Channel, Thread string
+	Body                             []byte
 }
 
 type files struct {
 	refused  bool
+	faults   []string
 	begun    []File
 	length   []int
 	complete []File
@@ -27,6 +28,14 @@ func (s *Server) RefuseFiles() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files.refused = true
+}
+
+// FileFault makes the next requests of uploads fail: ratelimited, cut (taken at
+// the last request, then the connection breaks), or a Slack error code.
+func (s *Server) FileFault(faults ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files.faults = append(s.files.faults, faults...)
 }
 
 // Files gives what was attached.
@@ -40,6 +49,24 @@ func (s *Server) Files() []File {
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	if s.files.refused {
 		fail(w, "missing_scope")
+		return
+	}
+	fault := ""
+	if len(s.files.faults) > 0 {
+		fault, s.files.faults = s.files.faults[0], s.files.faults[1:]
+	}
+	switch fault {
+	case "":
+	case "cut":
+		if r.URL.Path == "/files.getUploadURLExternal" {
+			panic(http.ErrAbortHandler)
+		}
+	case "ratelimited":
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	default:
+		fail(w, fault)
 		return
 	}
 	if r.URL.Path == "/files.getUploadURLExternal" {
@@ -69,8 +96,11 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := s.files.begun[id]
-	f.Title, f.Channel, f.Thread = list[0].Title, r.FormValue("channel_id"), r.FormValue("thread_ts")
+	f.ID, f.Title, f.Channel, f.Thread = list[0].ID, list[0].Title, r.FormValue("channel_id"), r.FormValue("thread_ts")
 	s.files.complete = append(s.files.complete, f)
+	if fault == "cut" {
+		panic(http.ErrAbortHandler)
+	}
 	answer(w, map[string]any{"ok": true, "files": []map[string]any{{"id": list[0].ID, "title": f.Title}}})
 }
 
