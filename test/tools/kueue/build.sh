@@ -13,7 +13,7 @@ exec 9>"$folder/.lock"
 flock 9
 if [ ! -x "$folder/kueue" ]; then
 	echo "kueue $version: building, about ten minutes of processor time" >&2
-	source=$(go list -m -f '{{.Dir}}' sigs.k8s.io/kueue)
+	source=$(go mod download -json sigs.k8s.io/kueue | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') # downloads it where it is not there yet
 	mkdir -p "$folder/crd"
 	cp "$source"/config/components/crd/bases/*.yaml "$folder/crd/"
 	chmod -R u+w "$folder/crd"
