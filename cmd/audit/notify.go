@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"log/slog"
 	"os"
 	"strings"
@@ -55,6 +57,7 @@ func readSlack(file *config.File) (*slack.Config, []string) {
 	}
 	if err == nil {
 		problems = append(problems, c.Check(clusterNames(file), audit.Checks())...)
+		c.TokenFile, c.WebhookFile = file.Path(c.TokenFile), file.Path(c.WebhookFile)
 	}
 	return &c, problems
 }
@@ -110,7 +113,7 @@ func (o *outlet) build(ctx context.Context, r *report.Report, slotName string) (
 		d := digest.Build(in)
 		digests = append(digests, d)
 		if o.config == nil || o.config.Wanted(d) {
-			files := o.files(ctx, d, r)
+			files := o.files(ctx, d, r, checklistURL)
 			deliveries = append(deliveries, slot.Delivery{Target: t.Name, Channel: t.Channel, Messages: slack.Messages(d, o.threads()), Files: files, Told: d.Told})
 		}
 	}
@@ -157,7 +160,7 @@ const mostFiles = 20
 
 // files are the clusters' own reports, each naming no other cluster, for the
 // thread of a digest.
-func (o *outlet) files(ctx context.Context, d *digest.Digest, r *report.Report) []slack.File {
+func (o *outlet) files(ctx context.Context, d *digest.Digest, r *report.Report, checklistURL string) []slack.File {
 	if o.kept == nil || o.archive == nil || !o.threads() || (o.config != nil && o.config.AttachReports != nil && !*o.config.AttachReports) {
 		return nil
 	}
@@ -173,9 +176,19 @@ func (o *outlet) files(ctx context.Context, d *digest.Digest, r *report.Report) 
 			d.Notes = append(d.Notes, fmt.Sprintf("the report of %s could not be read from the store and is not attached", name))
 			continue
 		}
+		body = linked(body, checklistURL)
 		out = append(out, slack.File{Name: fmt.Sprintf("gpu-audit-%s-%s.html", segment, r.GeneratedAt.UTC().Format("2006-01-02")), Title: "GPU audit of " + name, Body: body})
 	}
 	return out
+}
+
+// linked makes a page's links to the checklist beside it lead there from where a
+// reader of Slack saves it.
+func linked(page []byte, checklistURL string) []byte {
+	if !digest.Linkable(checklistURL) {
+		return page
+	}
+	return bytes.ReplaceAll(page, []byte(`"../checklist.html`), []byte(`"`+html.EscapeString(checklistURL)))
 }
 
 // url links to a file of the kept report: by the configured base, else presigned,
@@ -233,6 +246,20 @@ func (f *runFlags) notifies(run string) (string, bool) {
 		return "run-" + run, true
 	}
 	return "", false
+}
+
+// begin records a slot before the audit, so that the next digest tells of one
+// whose audit died. Shares record what they finished themselves.
+func (f *runFlags) begin(ctx context.Context, a *archive.Archive, part *share) {
+	name, wanted := f.notifies("")
+	if !wanted || f.slot == "" || f.dryRun || a == nil || part != nil {
+		return
+	}
+	s := &slot.Slots{Archive: a, Now: time.Now}
+	if err := s.Begin(ctx, name, "", time.Time{}); err != nil {
+		// What is read and judged is of use without it; the digest itself will fail if this goes on.
+		slog.Warn("digest: that this slot was begun could not be recorded", "slot", name, "error", clean(err.Error()))
+	}
 }
 
 // canPost checks, before anything is read, the slack block and that a run which

@@ -112,6 +112,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 			return errors.Join(err, part.complete(cmd, f, file, a))
 		}
 	}
+	f.begin(ctx, a, part)
 	clusters, now, err := f.read(ctx, cmd, file, part)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -195,5 +196,40 @@ func TestCutOffIsFinished(t *testing.T) {
 	}
 	if digests != 1 {
 		t.Errorf("%d digests were posted for a slot that was cut off, want 1", digests)
+	}
+}
+
+// TestSlotOfAnotherReplica: a slot that another one is posting is no failure here.
+func TestSlotOfAnotherReplica(t *testing.T) {
+	l, fake := scheduled(t)
+	at := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
+	name := slotName(l.file.Schedule[0], at)
+	record := slot.Record{SchemaVersion: 1, Slot: name, Run: "other", Begun: time.Now(), Parts: []slot.Part{{Name: "main/digest", Channel: "C1", State: slot.Intent, At: time.Now()}}}
+	body, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.archive.ClaimSlot(t.Context(), name, body); err != nil {
+		t.Fatal(err)
+	}
+	l.once(t.Context(), l.file.Schedule[0], at)
+	if n := len(fake.Messages()); n > 0 {
+		t.Errorf("%d messages were posted beside the other replica's", n)
+	}
+	r := httptest.NewRecorder()
+	l.gauges.handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
+	if strings.Contains(r.Body.String(), `audit_deliveries_total{result="failed"} 1`) {
+		t.Errorf("another replica's delivery counts as failed here:\n%s", r.Body)
+	}
+}
+
+// TestLinked: the checklist's links of an attached page lead to where it is published.
+func TestLinked(t *testing.T) {
+	page := []byte(`<a href="../checklist.html#step-3">step 3</a>`)
+	if got := string(linked(page, "https://r.example.com/c.html?a=1&b=2")); got != `<a href="https://r.example.com/c.html?a=1&amp;b=2#step-3">step 3</a>` {
+		t.Error(got)
+	}
+	if got := linked(page, "file:///data/checklist.html"); string(got) != string(page) {
+		t.Errorf("a link that no browser of a reader can follow: %s", got)
 	}
 }

@@ -132,3 +132,29 @@ func TestResolvedInRunsThatPostNothing(t *testing.T) {
 		t.Errorf("told twice: %+v", d.Resolved)
 	}
 }
+
+// TestToldDecides: what the last delivered digest told of decides what is new,
+// even where the store saw it before; more severe than told is news as well.
+func TestToldDecides(t *testing.T) {
+	now := time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
+	build := func(told map[string]report.Severity) *digest.Digest {
+		return digest.Build(digest.Input{Report: one(now), Last: now.Add(-time.Hour), Told: told, Route: digest.Route{Clusters: []string{"a"}, MinSeverity: report.Critical}})
+	}
+	for _, c := range []struct {
+		told    map[string]report.Severity
+		word    string
+		changed bool
+	}{
+		{nil, "for 14h", false},
+		{map[string]report.Severity{}, "new here, seen for 14h", true},
+		{map[string]report.Severity{"a/a-1": report.Warning}, "now critical, for 14h", true},
+		{map[string]report.Severity{"a/a-1": report.Critical}, "for 14h", false},
+	} {
+		if d := build(c.told); d.Findings[0].Word != c.word || d.Changed != c.changed {
+			t.Errorf("told %v: %q, changed %t; want %q, %t", c.told, d.Findings[0].Word, d.Changed, c.word, c.changed)
+		}
+	}
+	if d := build(nil); len(d.Told) != 1 || d.Told["a/a-1"] != report.Critical {
+		t.Errorf("this digest tells of %v, want only what its route is told", d.Told)
+	}
+}

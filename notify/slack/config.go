@@ -75,8 +75,14 @@ func (c *Config) Check(clusters, checks []string) []string {
 	default:
 		bad("slack.post: is %q, want always, changes or problems", c.Post)
 	}
+	first := map[string]int{}
 	for i, r := range c.Routes {
 		at := fmt.Sprintf("slack.routes[%d]", i)
+		if j, twice := first[r.target()]; twice {
+			bad("%s: sends the same as slack.routes[%d] to the same channel; leave one of both out", at, j)
+		} else {
+			first[r.target()] = i
+		}
 		if r.Channel == "" {
 			bad("%s.channel: is missing", at)
 		}
@@ -145,18 +151,18 @@ type Target struct {
 	Route   digest.Route
 }
 
+// target names what a route sends where.
+func (r *Route) target() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", r.Channel, r.Clusters, r.Checks, r.MinSeverity))
+	return "route-" + hex.EncodeToString(sum[:5])
+}
+
 // Targets lists the main channel and the routes. A route's name comes from what
 // it is, so that it keeps what it was told when routes change their order.
 func (c *Config) Targets() []Target {
 	out := []Target{{Name: "main", Channel: c.Channel}}
-	used := map[string]int{}
 	for _, r := range c.Routes {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", r.Channel, r.Clusters, r.Checks, r.MinSeverity))
-		name := "route-" + hex.EncodeToString(sum[:5])
-		if used[name]++; used[name] > 1 {
-			name += fmt.Sprintf("-%d", used[name]) // the very same route twice
-		}
-		out = append(out, Target{Name: name, Channel: r.Channel,
+		out = append(out, Target{Name: r.target(), Channel: r.Channel,
 			Route: digest.Route{Name: r.Channel, Clusters: r.Clusters, Checks: r.Checks, MinSeverity: r.MinSeverity, Mention: r.Mention}})
 	}
 	return out

@@ -96,6 +96,13 @@ func Messages(d *digest.Digest, threads bool) []Message {
 	return out
 }
 
+// Note is a message of one plain line for a digest's thread.
+func Note(part, text string) Message {
+	b := &builder{part: part, fallback: escape(text)}
+	b.lines([]string{"_" + escape(text) + "_"})
+	return b.done()[0]
+}
+
 // mostInThread bounds a list in the thread: a thread of hundreds of messages is
 // read by nobody, and Slack takes one message a second.
 const mostInThread = 60
@@ -161,9 +168,16 @@ func (l stepLinks) findings(items []digest.Item) []string {
 }
 
 // code writes a command so that it can be copied: only what would end the code
-// or begin an entity is changed.
+// or begin an entity is changed. One with a backtick goes into a block of code.
 func code(s string) string {
-	return "`" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ").Replace(plain.Line(s)) + "`"
+	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(plain.Line(s))
+	if !strings.Contains(s, "`") {
+		return "`" + s + "`"
+	}
+	for strings.Contains(s, "```") {
+		s = strings.ReplaceAll(s, "```", "ˋˋˋ")
+	}
+	return "``` " + s + " ```"
 }
 
 // escape makes text inert: Slack's three control characters as entities, and
@@ -291,6 +305,9 @@ func cut(s string, most int) string {
 	}
 	if i := strings.LastIndexByte(text, '&'); i >= 0 && !strings.Contains(text[i:], ";") {
 		text = text[:i]
+	}
+	if strings.Count(text, "```")%2 == 1 {
+		return strings.TrimRight(text, "`") + " …```"
 	}
 	if strings.Count(text, "`")%2 == 1 {
 		return text + "…`"

@@ -25,7 +25,7 @@ type Probed struct {
 // scopes, and every channel that is to be posted to.
 func (p *Poster) Probe(ctx context.Context, channels []string) []Probed {
 	if p.client == nil {
-		return []Probed{{"slack", "a webhook cannot be tried without posting; its URL is well formed", true}}
+		return []Probed{p.webhookHost(ctx)}
 	}
 	who, scopes, err := p.auth(ctx)
 	if err != nil {
@@ -34,9 +34,29 @@ func (p *Poster) Probe(ctx context.Context, channels []string) []Probed {
 	out := []Probed{{"slack token", who, true}}
 	out = append(out, lacking(scopes, p.config.AttachReports == nil || *p.config.AttachReports)...)
 	for _, channel := range channels {
-		out = append(out, p.channel(ctx, channel))
+		out = append(out, p.channel(ctx, channel, scopes)...)
 	}
 	return out
+}
+
+// webhookHost asks only whether the webhook's server answers: its path, the
+// secret, is not sent, and nothing is posted.
+func (p *Poster) webhookHost(ctx context.Context) Probed {
+	hook, err := url.Parse(p.config.Webhook)
+	if err != nil {
+		return Probed{"slack webhook", "is no URL", false}
+	}
+	root := url.URL{Scheme: hook.Scheme, Host: hook.Host, Path: "/"}
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, root.String(), nil)
+	if err != nil {
+		return Probed{"slack webhook", "is no URL", false}
+	}
+	response, err := p.http.Do(request)
+	if err != nil {
+		return Probed{"slack webhook", p.redact(fate(err)).Error(), false}
+	}
+	_ = response.Body.Close()
+	return Probed{"slack webhook", fmt.Sprintf("%s answers; whether it takes this webhook is seen only by posting", hook.Host), true}
 }
 
 // auth asks who the token is, and what it may do: the scopes stand in a header
@@ -91,30 +111,42 @@ func lacking(scopes []string, attaches bool) []Probed {
 	if attaches && !has("files:write", "files:write:user") {
 		out = append(out, Probed{"slack scopes", "files:write is missing: the clusters' reports are not attached. Add it, or set slack.attachReports to false", false})
 	}
-	if !has("channels:history", "groups:history") {
-		out = append(out, Probed{"slack scopes", "channels:history (groups:history for a private channel) is missing: a message whose fate is unknown cannot be looked up, and is then left out. Add it", false})
-	}
 	if len(out) == 0 {
 		out = append(out, Probed{"slack scopes", strings.Join(scopes, ", "), true})
 	}
 	return out
 }
 
-func (p *Poster) channel(ctx context.Context, channel string) Probed {
+// channel tells whether the bot can post to a channel, and look up there what
+// became of a message; which scope that takes goes by the kind of channel.
+func (p *Poster) channel(ctx context.Context, channel string, scopes []string) []Probed {
 	what := "slack channel " + channel
 	info, err := p.client.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
 	var refused slack.SlackErrorResponse
+	history := []string{"channels:history", "groups:history"}
+	found := Probed{what, "", false}
 	switch {
 	case err == nil && info.IsArchived:
-		return Probed{what, "is archived: name another one", false}
+		found.Words = "is archived: name another one"
 	case err == nil && !info.IsMember:
-		return Probed{what, "the bot is not in it: invite it there", false}
+		found.Words = "the bot is not in it: invite it there"
 	case err == nil:
-		return Probed{what, "the bot is in it", true}
+		found.Words, found.OK = "the bot is in it", true
 	case errors.As(err, &refused) && refused.Err == "missing_scope":
-		return Probed{what, "cannot be looked at without the scope channels:read (groups:read for a private one); posting does not need it", true}
+		found.Words, found.OK = "cannot be looked at without the scope channels:read (groups:read for a private one); posting does not need it", true
 	case errors.As(err, &refused) && refused.Err == "channel_not_found":
-		return Probed{what, "is not found: name it by its id (C…), and invite the bot to a private one", false}
+		found.Words = "is not found: name it by its id (C…), and invite the bot to a private one"
+	default:
+		found.Words = p.redact(err).Error()
 	}
-	return Probed{what, p.redact(err).Error(), false}
+	if err == nil && info.IsPrivate {
+		history = history[1:]
+	} else if err == nil {
+		history = history[:1]
+	}
+	if len(scopes) == 0 || slices.ContainsFunc(history, func(s string) bool { return slices.Contains(scopes, s) }) {
+		return []Probed{found}
+	}
+	lacks := Probed{what + " history", "the scope " + strings.Join(history, " or ") + " is missing: a message whose fate is unknown cannot be looked up, and is then left out. Add it", false}
+	return []Probed{found, lacks}
 }

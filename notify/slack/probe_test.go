@@ -26,7 +26,7 @@ func TestProbe(t *testing.T) {
 		{words(slack.Config{Token: slackfake.Token, APIURL: whole.URL}, "C1"), "the bot is in it OK:true"},
 		{words(slack.Config{Token: slackfake.Token, APIURL: whole.URL}, "C2"), "the bot is not in it: invite it there OK:false"},
 		{words(slack.Config{Token: slackfake.Token, APIURL: whole.URL}, "#general"), "is not found: name it by its id"},
-		{words(slack.Config{Token: slackfake.Token, APIURL: blind.URL}), "channels:history (groups:history for a private channel) is missing"},
+		{words(slack.Config{Token: slackfake.Token, APIURL: blind.URL}, "C1"), "the scope channels:history is missing"},
 		{words(slack.Config{Token: "xoxb-canary-wrong", APIURL: whole.URL}), "invalid_auth"},
 		{words(slack.Config{Token: "xoxb-canary-wrong", APIURL: "http://127.0.0.1:1"}), "cannot reach Slack"},
 	} {

@@ -146,3 +146,25 @@ func TestConfigSaysEverythingAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestSameRouteTwice: it would post everything twice to one channel.
+func TestSameRouteTwice(t *testing.T) {
+	same := slack.Route{Channel: "C2", Clusters: []string{"a"}}
+	c := slack.Config{TokenEnv: "X", Channel: "C1", Routes: []slack.Route{same, {Channel: "C2", Clusters: []string{"b"}}, same}}
+	if got := c.Check([]string{"a", "b"}, nil); len(got) != 1 || !strings.Contains(got[0], "slack.routes[2]: sends the same as slack.routes[0]") {
+		t.Errorf("the same route twice: %q", got)
+	}
+}
+
+// TestCommandsAreCopiedUnchanged: also one with a backtick.
+func TestCommandsAreCopiedUnchanged(t *testing.T) {
+	command := "kubectl get pod `hostname` -o wide"
+	d := &digest.Digest{Title: "t", Findings: []digest.Item{{Cluster: "a", Text: "x", Action: command, Command: true}}}
+	body, err := slack.EncodeMessages(slack.Messages(d, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(body), "``` "+command+" ```") {
+		t.Errorf("%s", body)
+	}
+}

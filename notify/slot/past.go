@@ -48,7 +48,7 @@ func Past(ctx context.Context, a *archive.Archive, target, except string, now ti
 			if at.After(h.Last) {
 				h.Last, h.Told = at, part.Told
 			}
-		case part.State == "" && (r.Done || now.Sub(r.Begun) < lease || (r.Targets != nil && !slices.Contains(r.Targets, target))):
+		case part.State == "" && (r.Done || now.Sub(r.Begun) < r.within() || (r.Targets != nil && !slices.Contains(r.Targets, target))):
 			// not for this target, or under way
 		case part.State == "":
 			misses = append(misses, miss{at, r.Slot + " (begun, and nothing was posted)"})
@@ -63,6 +63,14 @@ func Past(ctx context.Context, a *archive.Archive, target, except string, now ti
 	}
 	slices.Sort(h.Missed)
 	return h, nil
+}
+
+// within is how long a slot of which nothing was posted is taken to be under way.
+func (r *Record) within() time.Duration {
+	if r.Run == "" {
+		return underWay
+	}
+	return lease
 }
 
 // digestOf gives a target's first message, the zero Part when there is none, and

@@ -92,6 +92,8 @@ type Delivery struct {
 const (
 	postWithin = 2 * time.Minute
 	lease      = 3 * time.Minute
+	// An audit that is to post takes at most so long, its digest included.
+	underWay = 2 * time.Hour
 )
 
 // Slots delivers digests under the store's records.
@@ -111,7 +113,8 @@ func (s *Slots) step(name string) error {
 }
 
 // Begin records that a slot is to be delivered, before anything that may fail:
-// a later digest then says that this one is missing.
+// a later digest then says that this one is missing. Before the audit there is
+// no run yet: it is empty then, and reported is zero.
 func (s *Slots) Begin(ctx context.Context, slot, run string, reported time.Time) error {
 	_, _, err := s.claim(ctx, slot, run, reported)
 	return err
@@ -127,6 +130,9 @@ func (s *Slots) Deliver(ctx context.Context, slot, run string, reported time.Tim
 	}
 	if record.Done {
 		return record, nil
+	}
+	if len(record.Parts) == 0 {
+		record.Run, record.Reported = run, reported.UTC() // of the try that posts, not of one that died before
 	}
 	for _, d := range deliveries {
 		if !slices.Contains(record.Targets, d.Target) {
@@ -181,6 +187,14 @@ func (s *Slots) target(ctx context.Context, at *archive.Slot, r *Record, d Deliv
 		if part == nil || errors.Is(err, ErrElsewhere) {
 			return failed, true
 		}
+		if part.State == Skipped && part.Error == slack.ErrMayNotAttach.Error() {
+			// The thread's readers miss the reports: it says why, and the other files are not tried.
+			part, err := s.part(ctx, at, r, d, slack.Note("not-attached", "the clusters' reports are not attached: "+part.Error), head.TS)
+			if err != nil {
+				failed = append(failed, err)
+			}
+			return failed, part == nil || errors.Is(err, ErrElsewhere)
+		}
 	}
 	return failed, false
 }
@@ -208,6 +222,13 @@ func (s *Slots) claim(ctx context.Context, slot, run string, reported time.Time)
 	var old Record
 	if err := json.Unmarshal(kept.Body, &old); err != nil {
 		return nil, archive.Slot{}, fmt.Errorf("slot %q: its record %s is broken: %w; delete it to post again", slot, kept.Key, err)
+	}
+	if old.Run == "" && run != "" {
+		// Begun before an audit that is now over: from here on nobody waits longer than the lease.
+		old.Run, old.Reported, old.Begun = run, record.Reported, record.Begun
+		if err := s.save(ctx, &kept, &old, "audited"); err != nil {
+			return nil, archive.Slot{}, err
+		}
 	}
 	return &old, kept, nil
 }

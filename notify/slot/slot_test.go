@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,5 +181,53 @@ func TestYoungIntentIsLeftAlone(t *testing.T) {
 	}
 	if digests != 1 {
 		t.Errorf("the digest was posted %d times", digests)
+	}
+}
+
+// TestFilesThatMayNotBeAttached: the digest is delivered, and its thread says why the reports are missing, once.
+func TestFilesThatMayNotBeAttached(t *testing.T) {
+	a, f := keep(t), slackfake.New(t, true)
+	f.RefuseFiles()
+	for range 2 {
+		if err := deliver(t, a, f, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := 0
+	for _, m := range f.Messages() {
+		if m.Part == "not-attached" && m.Thread != "" && strings.Contains(m.Text, "files:write") {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("the thread says %d times why no report is attached, want once", said)
+	}
+}
+
+// TestHistory: a slot that an audit begins and does not end is missed once that
+// audit cannot be at it any more; the next delivery tells what its digest told.
+func TestHistory(t *testing.T) {
+	a, f := keep(t), slackfake.New(t, true)
+	begun := time.Now()
+	s := &slot.Slots{Archive: a, Now: func() time.Time { return begun }}
+	if err := s.Begin(t.Context(), "day-1", "", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	missed := func(after time.Duration) int {
+		past, err := slot.Past(t.Context(), a, "main", "day-2", begun.Add(after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(past.Missed)
+	}
+	if missed(30*time.Minute) != 0 || missed(3*time.Hour) != 1 {
+		t.Errorf("missed after half an hour %d, after three %d; want 0 and 1", missed(30*time.Minute), missed(3*time.Hour))
+	}
+	if err := deliver(t, a, f, nil); err != nil {
+		t.Fatal(err)
+	}
+	past, err := slot.Past(t.Context(), a, "main", "day-2", begun.Add(3*time.Hour))
+	if err != nil || len(past.Missed) != 0 || !past.Last.Equal(reported) || len(past.Told) == 0 {
+		t.Errorf("after the delivery: last %s, told %d, missed %v, %v", past.Last, len(past.Told), past.Missed, err)
 	}
 }

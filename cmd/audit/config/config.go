@@ -30,6 +30,8 @@ type File struct {
 	Parallelism *int                `json:"parallelism"`
 	Signing     Signing             `json:"signing"`
 	Redaction   Redaction           `json:"redaction"`
+
+	dir string // the file's own folder
 }
 
 // Cluster is one audited cluster.

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,5 +215,16 @@ func TestKeep(t *testing.T) {
 		if _, err := Parse("c.yaml", []byte("apiVersion: audit/v1\nclusters: [{name: a}]\nstore: {url: /tmp/x, keep: "+text+"}\n")); err == nil || !strings.Contains(err.Error(), "keep") {
 			t.Errorf("keep %s is taken, or its error does not name it: %v", text, err)
 		}
+	}
+}
+
+// TestPathsAreTheFilesOwn: relative paths are taken from the configuration's folder, wherever the program is started.
+func TestPathsAreTheFilesOwn(t *testing.T) {
+	f, err := Parse("/etc/audit/c.yaml", []byte("apiVersion: audit/v1\nclusters: [{name: a}]\nstore: {url: data, caFile: ca.pem}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{f.Store.URL, f.Store.CAFile, f.Path("token"), f.Path("/run/token"), f.Path("")}; !slices.Equal(got, []string{"/etc/audit/data", "/etc/audit/ca.pem", "/etc/audit/token", "/run/token", ""}) {
+		t.Errorf("paths %q", got)
 	}
 }

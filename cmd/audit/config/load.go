@@ -128,7 +128,15 @@ func (f *File) resolvePaths(dir string) {
 		f.Clusters[i].Kubeconfig = resolve(dir, f.Clusters[i].Kubeconfig)
 	}
 	f.Signing.KeyFile = resolve(dir, f.Signing.KeyFile)
+	f.Store.CAFile = resolve(dir, f.Store.CAFile)
+	if !strings.Contains(f.Store.URL, ":") {
+		f.Store.URL = resolve(dir, f.Store.URL)
+	}
+	f.dir = dir
 }
+
+// Path takes a path that stands in the file from the file's own folder.
+func (f *File) Path(path string) string { return resolve(f.dir, path) }
 
 // resolve takes a relative path from dir; ~ is the home folder.
 func resolve(dir, path string) string {
