@@ -178,8 +178,20 @@ func heldFinding(in *Input, h *held) report.Finding {
 	}
 	f.Detail = strings.TrimSpace(strings.Join(detail, " "))
 	f.Evidence = h.evidence
-	f.Commands = quotaCommands(q, h.subject.Namespace, h.subject.Name)
+	f.Commands = quotaCommands(q, h.subject.Namespace, h.spokenOf())
 	return f
+}
+
+// spokenOf is the object that the events are about: the pod or the ReplicaSet,
+// not the Deployment above them.
+func (h *held) spokenOf() string {
+	for _, e := range h.evidence {
+		kind, rest, _ := strings.Cut(e.Object, "/")
+		if _, name, ok := strings.Cut(rest, "/"); ok && (kind == "Event" || kind == "Pod") {
+			return name
+		}
+	}
+	return h.subject.Name
 }
 
 // brokenPromises are scheduler quotas whose guaranteed minimum exceeds what

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +38,18 @@ type Server struct {
 	URL, Address string
 }
 
-// Repository is the top folder of the project, wherever tests run.
+// Repository is the top folder of the project, wherever in it tests run; "." when there is none above.
 func Repository() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	here, err := os.Getwd()
+	for dir := here; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "tools", "versitygw", "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return "."
 }
 
 // Binary is where build.sh puts the server. The version is that of its module, so that an old binary is not taken for it.
