@@ -14,7 +14,7 @@ help:
 build: ## build the program into ./bin/audit
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/audit ./cmd/audit
 
-test: control-plane ## everything: unit, golden, stories, race, real S3 server, real control plane
+test: control-plane browser ## everything: unit, golden, stories, race, real S3 server, real control plane
 	go test -race ./...
 	test/tools/versitygw/build.sh
 	go test -tags versitygw ./store/s3
@@ -38,6 +38,9 @@ update-golden: ## write the golden files again; read the diff before committing 
 control-plane: ## build etcd, the control plane and Kueue for the tests (twenty minutes the first time)
 	test/build.sh
 	test/tools/kueue/build.sh
+
+browser: ## a Chromium for the test of the pages; installs it on Debian as root
+	test/page/browser.sh
 
 NODES ?= 2000
 PODS ?= 50000
