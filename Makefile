@@ -82,4 +82,4 @@ sbom: build $(TOOLS)/cyclonedx-gomod ## write bin/audit.cdx.json: what the binar
 $(TOOLS)/cyclonedx-gomod:
 	GOBIN=$(TOOLS) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-.PHONY: help build test quick lint update-golden control-plane bench bench-parts soak fuzz vuln licenses sbom
+.PHONY: help build test browser quick lint update-golden control-plane bench bench-parts soak fuzz vuln licenses sbom
