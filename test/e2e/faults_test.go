@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 				recorded.ServeHTTP(whole, r)
 				fail(w, r, whole)
 			}))
-			fmt.Fprintf(&config, "  - {name: %q, kubeconfig: %q, timeout: 6s}\n", name, kubeconfigFor(t, name, url, nil))
+			fmt.Fprintf(&config, "  - {name: %q, kubeconfig: %q, timeout: 12s}\n", name, kubeconfigFor(t, name, url, nil))
 		}
 	}
 	file := write(t, filepath.Join(t.TempDir(), "audit.yaml"), config.String()+fmt.Sprintf("store: {url: %q}\n", t.TempDir()))
