@@ -255,6 +255,11 @@ func (f *runFlags) begin(ctx context.Context, a *archive.Archive, part *share) {
 	if !wanted || f.slot == "" || f.dryRun || a == nil || part != nil {
 		return
 	}
+	beginSlot(ctx, a, name)
+}
+
+// beginSlot records that a slot is to be delivered when its audit is over.
+func beginSlot(ctx context.Context, a *archive.Archive, name string) {
 	s := &slot.Slots{Archive: a, Now: time.Now}
 	if err := s.Begin(ctx, name, "", time.Time{}); err != nil {
 		// What is read and judged is of use without it; the digest itself will fail if this goes on.

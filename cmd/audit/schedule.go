@@ -195,10 +195,7 @@ func (l *loop) once(ctx context.Context, e config.Entry, at time.Time) {
 	defer cancel()
 	begun := time.Now()
 	if c, err := slackConfig(l.file); err == nil && c != nil && (e.Post == nil || *e.Post) {
-		s := &slot.Slots{Archive: l.archive, Now: time.Now}
-		if err := s.Begin(ctx, slotName(e, at), "", time.Time{}); err != nil {
-			slog.Warn("digest: that this slot was begun could not be recorded", "slot", slotName(e, at), "error", clean(err.Error()))
-		}
+		beginSlot(ctx, l.archive, slotName(e, at))
 	}
 	list, err := targets(l.file, nil)
 	if err == nil {
