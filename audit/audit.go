@@ -218,6 +218,7 @@ func (e *evaluation) figures() {
 	if !c.AnySeen(inventory.Pods) {
 		r.Notes = append(r.Notes, "pods were not seen: what is requested, free or usable is not known, and is not 0")
 	}
+	r.Notes = append(r.Notes, driversNotSeen(c)...)
 	r.Platform = platform(in)
 	e.waiting()
 	e.repairs()

@@ -29,6 +29,8 @@ type caseHead struct {
 	// Omit are resources that were not collected; all other expected ones are
 	// there, empty where no object is given.
 	Omit []string `json:"omit"`
+	// Refused are resources for which the API server answered 403.
+	Refused []string `json:"refused"`
 	// Live judges as an API read does, not as a dump.
 	Live bool `json:"live"`
 	// Workloads are configured classes.
@@ -160,6 +162,9 @@ func readStep(t *testing.T, head caseHead, s step) *inventory.Cluster {
 		if !slices.Contains(head.Omit, name) {
 			write(t, filepath.Join(dir, name+".json"), []byte(`{"apiVersion":"v1","kind":"List","items":[]}`))
 		}
+	}
+	for _, name := range head.Refused {
+		write(t, filepath.Join(dir, name+".json"), []byte(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"may not list"}`))
 	}
 	clusters, _, err := dump.Read(dir, dump.Options{Now: s.now})
 	if err != nil {

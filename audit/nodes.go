@@ -106,3 +106,21 @@ func platform(in *check.Input) report.Platform {
 	slices.Sort(p.Schedulers)
 	return p
 }
+
+// driversNotSeen words what is missing of Dynamic Resource Allocation.
+func driversNotSeen(c *inventory.Cluster) []string {
+	var out []string
+	for _, k := range []struct {
+		resource inventory.Resource
+		what     string
+	}{
+		{inventory.ResourceSlices, "resource slices were not seen: devices of DRA drivers are in no figure"},
+		{inventory.ResourceClaims, "resource claims were not seen: what is held or free of DRA drivers' devices is not known, and is not 0"},
+		{inventory.DeviceClasses, "device classes were not seen: whether a DRA driver serves a resource that no node advertises is not known"},
+	} {
+		if !c.Seen(k.resource) {
+			out = append(out, k.what)
+		}
+	}
+	return out
+}

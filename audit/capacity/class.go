@@ -242,8 +242,9 @@ func (m *Model) notModelled(c *Class, units int) []string {
 	if units > 1 {
 		out = append(out, "mixedUnits")
 	}
-	if units == 0 && m.dra[c.Resource] {
-		// A driver's devices stand behind the name; which of them, its device class alone tells.
+	if m.survey.Served(c.Resource) || (units == 0 && m.survey.MayBeServed(c.Resource)) {
+		// A driver's devices stand behind the name, beside what plugins advertise
+		// or alone; which of them, its device class alone tells.
 		out = append(out, "resourceClaims")
 	}
 	slices.Sort(out)
@@ -259,7 +260,7 @@ func (m *Model) notOffered(c *Class) []string {
 		return nil
 	}
 	for _, name := range c.Shape.Requests.Names() {
-		had := !strings.Contains(name, "/") || m.dra[name]
+		had := !strings.Contains(name, "/") || m.survey.MayBeServed(name)
 		for _, n := range m.nodes {
 			had = had || n.Capacity[name] > 0 || n.Allocatable[name] > 0
 		}

@@ -22,8 +22,6 @@ type Model struct {
 	nodes  []*node
 	byName map[string]*node
 	survey *device.Survey
-	// dra are extended resources that DRA serves without advertising them on nodes.
-	dra map[string]bool
 }
 
 type node struct {
@@ -47,12 +45,7 @@ type node struct {
 
 // NewModel builds the model. Nominated pods reserve their node's resources.
 func NewModel(c *inventory.Cluster, h *health.Verdict, s *device.Survey) *Model {
-	m := &Model{byName: make(map[string]*node, len(h.Nodes)), survey: s, dra: map[string]bool{}}
-	for _, class := range c.DeviceClasses {
-		if class.ExtendedResource != "" {
-			m.dra[class.ExtendedResource] = true
-		}
-	}
+	m := &Model{byName: make(map[string]*node, len(h.Nodes)), survey: s}
 	affinities := map[*corev1.NodeSelector]nodeaffinity.RequiredNodeAffinity{}
 	for _, n := range h.Nodes {
 		object := &corev1.Node{}

@@ -43,7 +43,7 @@ func (m *Model) Judge(shape *inventory.Shape, target string) pending.Simulation 
 	s.Lacking = s.Open > 0 && lacking == s.Open
 	s.Ports = s.Open > 0 && ports > 0 && lacking+ports == s.Open
 	for name, n := range m.survey.Asked(shape) {
-		if n > 0 && !advertised[name] && !m.dra[name] && (s.Missing == "" || name < s.Missing) {
+		if n > 0 && !advertised[name] && !m.survey.MayBeServed(name) && (s.Missing == "" || name < s.Missing) {
 			s.Missing = name
 		}
 	}

@@ -11,7 +11,12 @@ import (
 var admissionFailures = Check{
 	ID: "admission-failures", Step: 1, Title: "nodes on which pods keep failing at admission",
 	Required: []inventory.Resource{inventory.Nodes, inventory.Pods},
-	Run:      runAdmissionFailures,
+	Optional: []inventory.Resource{inventory.ResourceSlices, inventory.ResourceClaims},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.ResourceSlices: slicesNotSeen,
+		inventory.ResourceClaims: claimsNotSeen,
+	},
+	Run: runAdmissionFailures,
 }
 
 func runAdmissionFailures(in *Input) []report.Finding {

@@ -2,45 +2,62 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"gpuaudit/audit/hold"
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/report"
 )
 
+// claimsNotSeen is what all checks of holds do without resource claims.
+const claimsNotSeen = "what pods hold by resource claims is not known, and is not 0"
+
 var ghostHold = Check{
 	ID: "ghost-hold", Step: 4, Title: "pods bound to a node that the kubelet never took",
 	Required: []inventory.Resource{inventory.Pods},
-	Optional: []inventory.Resource{inventory.Nodes},
-	Wider:    "whether a pod's node is alive is not known without nodes, so only the age counts",
-	Run:      func(in *Input) []report.Finding { return holds(in, hold.Ghost) },
+	Optional: []inventory.Resource{inventory.Nodes, inventory.ResourceClaims},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Nodes:          "whether a pod's node is alive is not known without nodes, so only the age counts",
+		inventory.ResourceClaims: claimsNotSeen,
+	},
+	Run: func(in *Input) []report.Finding { return holds(in, hold.Ghost) },
 }
 
 var stuckStarting = Check{
 	ID: "stuck-starting", Step: 4, Title: "pods taken by the kubelet that do not start",
 	Required: []inventory.Resource{inventory.Pods},
-	Optional: []inventory.Resource{inventory.Nodes},
-	Wider:    "whether a pod's node is alive is not known without nodes, so only the age counts",
-	Run:      func(in *Input) []report.Finding { return holds(in, hold.StuckStarting) },
+	Optional: []inventory.Resource{inventory.Nodes, inventory.ResourceClaims},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Nodes:          "whether a pod's node is alive is not known without nodes, so only the age counts",
+		inventory.ResourceClaims: claimsNotSeen,
+	},
+	Run: func(in *Input) []report.Finding { return holds(in, hold.StuckStarting) },
 }
 
 var terminatingHold = Check{
 	ID: "terminating-hold", Step: 4, Title: "pods whose deletion is overdue",
 	Required: []inventory.Resource{inventory.Pods},
+	Optional: []inventory.Resource{inventory.ResourceClaims},
+	Wider:    claimsNotSeen,
 	Run:      func(in *Input) []report.Finding { return holds(in, hold.Terminating) },
 }
 
 var deadNodeHold = Check{
 	ID: "dead-node-hold", Step: 4, Title: "pods that run on paper only, on a node that is not ready or silent",
 	Required: []inventory.Resource{inventory.Pods, inventory.Nodes},
-	Optional: []inventory.Resource{inventory.Leases},
-	Wider:    "silence is judged by the Ready condition alone, with the wider threshold",
-	Run:      func(in *Input) []report.Finding { return holds(in, hold.DeadNode) },
+	Optional: []inventory.Resource{inventory.Leases, inventory.ResourceClaims},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Leases:         "silence is judged by the Ready condition alone, with the wider threshold",
+		inventory.ResourceClaims: claimsNotSeen,
+	},
+	Run: func(in *Input) []report.Finding { return holds(in, hold.DeadNode) },
 }
 
 var orphanPod = Check{
 	ID: "orphan-pod", Step: 4, Title: "pods bound to a node that does not exist",
 	Required: []inventory.Resource{inventory.Pods, inventory.Nodes},
+	Optional: []inventory.Resource{inventory.ResourceClaims},
+	Wider:    claimsNotSeen,
 	Run:      func(in *Input) []report.Finding { return holds(in, hold.Orphan) },
 }
 
@@ -64,6 +81,12 @@ func holdFinding(in *Input, h *hold.Hold) report.Finding {
 	what := "holds no device"
 	if sum(held) > 0 {
 		what = "holds " + describeDevices(held)
+	}
+	if in.Survey.HeldUnknown(p) {
+		// A claim of a bound pod is allocated: it does hold something.
+		f.Severity = report.Critical
+		what = strings.TrimPrefix(what+" and what its resource claims were given, which was not seen", "holds no device and ")
+		what = "holds " + strings.TrimPrefix(what, "holds ")
 	}
 	lasting := since(in.Now, h.Since)
 	switch h.Kind {

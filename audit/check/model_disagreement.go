@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"sort"
+	"strings"
 
 	"gpuaudit/audit/inventory"
 	"gpuaudit/audit/pending"
@@ -12,9 +13,12 @@ import (
 var modelDisagreement = Check{
 	ID: "model-disagreement", Step: 9, Title: "our verdict on a waiting pod differs from the scheduler's own message",
 	Required: []inventory.Resource{inventory.Nodes, inventory.Pods},
-	Optional: []inventory.Resource{inventory.Events},
-	Wider:    "only the pods' own conditions are compared",
-	Run:      runModelDisagreement,
+	Optional: []inventory.Resource{inventory.Events, inventory.DeviceClasses},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Events:        "only the pods' own conditions are compared",
+		inventory.DeviceClasses: "pods that ask for a resource which no node advertises are not compared: a DRA driver may serve it",
+	},
+	Run: runModelDisagreement,
 }
 
 // freshMessage bounds the age of a message that is compared: the cluster moves on.
@@ -67,6 +71,9 @@ func compareReasons(in *Input, p *inventory.Pod, said []string) (extra, missing 
 		}
 	}
 	for r := range ours {
+		if short, ok := strings.CutPrefix(r, "Insufficient "); ok && in.Survey.MayBeServed(short) {
+			continue // our count knows nothing of a driver's devices behind the name
+		}
 		if !theirs[r] {
 			missing = append(missing, r)
 		}

@@ -12,9 +12,13 @@ import (
 var nodeCordoned = Check{
 	ID: "node-cordoned", Step: 1, Title: "nodes taken out of service: unschedulable, or a taint that is a cordon in effect",
 	Required: []inventory.Resource{inventory.Nodes},
-	Optional: []inventory.Resource{inventory.Pods},
-	Wider:    "what runs on a cordoned node is not known without pods, so what it keeps from use is not known either",
-	Run:      runNodeCordoned,
+	Optional: []inventory.Resource{inventory.Pods, inventory.ResourceSlices, inventory.ResourceClaims},
+	WiderWithout: map[inventory.Resource]string{
+		inventory.Pods:           "what runs on a cordoned node is not known without pods, so what it keeps from use is not known either",
+		inventory.ResourceSlices: slicesNotSeen,
+		inventory.ResourceClaims: claimsNotSeen,
+	},
+	Run: runNodeCordoned,
 }
 
 func runNodeCordoned(in *Input) []report.Finding {

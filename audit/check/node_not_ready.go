@@ -14,13 +14,17 @@ import (
 var nodeNotReady = Check{
 	ID: "node-not-ready", Step: 1, Title: "nodes that are not ready, or ready and silent",
 	Required: []inventory.Resource{inventory.Nodes},
-	Optional: []inventory.Resource{inventory.Leases, inventory.Pods},
+	Optional: []inventory.Resource{inventory.Leases, inventory.Pods, inventory.ResourceSlices},
 	WiderWithout: map[inventory.Resource]string{
-		inventory.Leases: "silence is judged by the Ready condition alone, with the wider threshold",
-		inventory.Pods:   "what runs on a dead node is not known without pods",
+		inventory.Leases:         "silence is judged by the Ready condition alone, with the wider threshold",
+		inventory.Pods:           "what runs on a dead node is not known without pods",
+		inventory.ResourceSlices: slicesNotSeen,
 	},
 	Run: runNodeNotReady,
 }
+
+// slicesNotSeen is what checks of nodes do without resource slices.
+const slicesNotSeen = "devices of DRA drivers are in no figure without resource slices"
 
 func runNodeNotReady(in *Input) []report.Finding {
 	var out []report.Finding

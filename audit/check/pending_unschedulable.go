@@ -12,10 +12,11 @@ import (
 var pendingUnschedulable = Check{
 	ID: "pending-unschedulable", Step: 3, Title: "pods that wait too long, by owner and cause",
 	Required: []inventory.Resource{inventory.Pods},
-	Optional: []inventory.Resource{inventory.Nodes, inventory.Events},
+	Optional: []inventory.Resource{inventory.Nodes, inventory.Events, inventory.DeviceClasses},
 	WiderWithout: map[inventory.Resource]string{
-		inventory.Nodes:  "the cause is taken from what was reported, without our own simulation over the nodes",
-		inventory.Events: "the cause is taken from the pods' own conditions, without the reporters' events",
+		inventory.Nodes:         "the cause is taken from what was reported, without our own simulation over the nodes",
+		inventory.DeviceClasses: "whether a DRA driver serves a resource that no node advertises is not known, so that no cause is read from it",
+		inventory.Events:        "the cause is taken from the pods' own conditions, without the reporters' events",
 	},
 	Run: runPendingUnschedulable,
 }

@@ -53,6 +53,9 @@ func seen(extent inventory.Extent, nodes []*corev1.Node, pods []*corev1.Pod) *in
 	c.SetExtent(inventory.Nodes, inventory.SeenWhole)
 	c.SetExtent(inventory.Leases, inventory.SeenWhole)
 	c.SetExtent(inventory.Pods, extent)
+	for _, r := range []inventory.Resource{inventory.ResourceSlices, inventory.ResourceClaims, inventory.DeviceClasses} {
+		c.SetExtent(r, inventory.NotInstalled)
+	}
 	for _, n := range nodes {
 		c.Nodes = append(c.Nodes, inventory.NodeOf(n))
 	}
@@ -269,9 +272,43 @@ func TestDynamic(t *testing.T) {
 	if len(s.Unknown) != 1 || s.Unknown[0].Resource != "net.example.com" || s.Unknown[0].Capacity != 3 || !strings.Contains(s.Unknown[0].Note, "no one node") {
 		t.Errorf("devices on no one node: %+v", s.Unknown)
 	}
+	for _, r := range []inventory.Resource{inventory.ResourceSlices, inventory.ResourceClaims} {
+		c.SetExtent(r, inventory.NotSeen)
+		s := take(c)
+		if got := words(s, "gpu.example.com"); got != "device 4, requested ?, free ?, over ?, cards ?/?" || len(s.Free("a")) != 0 {
+			t.Errorf("without %s: %s, free %v", r, got, s.Free("a"))
+		}
+		c.SetExtent(r, inventory.SeenWhole)
+	}
 	c.Slices[1].PoolSlices = 2
 	if got := words(take(c), "gpu.example.com"); got != "device 4, requested ?, free ?, over ?, cards ?/?" {
 		t.Errorf("a pool that is not whole: %s", got)
+	}
+}
+
+// TestServed: what pods ask for on a node that does not advertise it is
+// over-commit, a driver's affair where a device class says so, and unknown
+// where device classes were not seen.
+func TestServed(t *testing.T) {
+	busy := pod("p", "bare", "nvidia.com/gpu", "2")
+	c := seen(inventory.SeenWhole, []*corev1.Node{node("plugin", "nvidia.com/gpu", "8"), node("bare")}, []*corev1.Pod{busy})
+	for _, k := range []struct {
+		extent  inventory.Extent
+		classes []*inventory.DeviceClass
+		want    string
+		may     bool
+	}{
+		{inventory.NotInstalled, nil, "card 8, requested 2, free 8, over 2, cards 8/8", false},
+		{inventory.SeenWhole, []*inventory.DeviceClass{{Name: "gpu", ExtendedResource: "nvidia.com/gpu"}}, "card 8, requested 0, free 8, over 0, cards 8/8", true},
+		{inventory.SeenWhole, []*inventory.DeviceClass{{Name: "gpu"}}, "card 8, requested 2, free 8, over 2, cards 8/8", false},
+		{inventory.NotSeen, nil, "card 8, requested ?, free ?, over ?, cards 8/8", true},
+	} {
+		c.SetExtent(inventory.DeviceClasses, k.extent)
+		c.DeviceClasses = k.classes
+		s := take(c)
+		if got := words(s, "nvidia.com/gpu"); got != k.want || s.MayBeServed("nvidia.com/gpu") != k.may || s.MayBeServed("cpu") {
+			t.Errorf("classes %v, seen %v: %s, may be served %v", k.classes, k.extent, got, s.MayBeServed("nvidia.com/gpu"))
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ type Survey struct {
 	floating map[string]int64             // driver -> devices that are on no one node
 	claimsOf map[string][]*inventory.DeviceClaim
 	upper    []string
+	served   map[string]bool // extended resources that DRA serves
 	podsSeen bool
 }
 
@@ -65,11 +66,14 @@ type Survey struct {
 func Take(in Input) *Survey {
 	s := &Survey{
 		in: in, nodes: map[string]map[string]Use{}, aliases: map[string]map[string]string{}, views: map[string]map[string]Use{}, asked: map[string]bool{},
-		partly: map[string]bool{}, floating: map[string]int64{}, claimsOf: map[string][]*inventory.DeviceClaim{},
+		partly: map[string]bool{}, floating: map[string]int64{}, claimsOf: map[string][]*inventory.DeviceClaim{}, served: map[string]bool{},
 	}
 	s.podsSeen = in.Cluster.AnySeen(inventory.Pods)
 	for _, c := range in.Cluster.Claims {
 		s.claimsOf[c.Namespace] = append(s.claimsOf[c.Namespace], c)
+	}
+	for _, class := range in.Cluster.DeviceClasses {
+		s.served[class.ExtendedResource] = class.ExtendedResource != ""
 	}
 	s.upper = upperBound(in)
 	held := s.held()
@@ -182,7 +186,7 @@ func (u *Use) settle(dead bool) {
 // dra adds the devices of ResourceSlices, under their driver's name.
 func (s *Survey) dra(held map[string]map[string]int64) {
 	used := allocated(s.in.Cluster)
-	claims := s.in.Cluster.Seen(inventory.ResourceClaims) && s.in.Cluster.AnySeen(inventory.ResourceClaims)
+	known := s.podsSeen && s.ClaimsSeen() && s.in.Cluster.Seen(inventory.ResourceSlices)
 	counters := false
 	for _, p := range pools(s.in.Cluster) {
 		counters = counters || p.counters
@@ -194,8 +198,13 @@ func (s *Survey) dra(held map[string]map[string]int64) {
 			}
 			u, ok := node[p.driver]
 			if !ok {
-				u = Use{Unit: Other, Source: "dra", Known: s.podsSeen && claims, share: sharing{cards: -1}}
-				if p.counters {
+				u = Use{Unit: Other, Source: "dra", Known: known, share: sharing{cards: -1}}
+				switch {
+				case !s.ClaimsSeen():
+					u.share.note = "resource claims were not seen: how many of these devices are held is unknown"
+				case !known:
+					u.share.note = "not everything that charges these devices was seen: how many are held is unknown"
+				case p.counters:
 					u.share.note = "partitions share counters: free is an upper bound"
 				}
 			}
@@ -229,6 +238,27 @@ func (s *Survey) dra(held map[string]map[string]int64) {
 		s.upper = append(s.upper, "DRA partitions share counters")
 		sort.Strings(s.upper)
 	}
+}
+
+// ClaimsSeen is true when every resource claim was seen, or the cluster has
+// none: only then is it known what pods hold of DRA drivers' devices.
+func (s *Survey) ClaimsSeen() bool { return s.in.Cluster.Seen(inventory.ResourceClaims) }
+
+// HeldUnknown is true for a bound pod that asks for devices by resource claims
+// which were not seen: what it holds of them is not known, and is not 0.
+func (s *Survey) HeldUnknown(p *inventory.Pod) bool {
+	return !s.ClaimsSeen() && (p.Shape.ClaimCount > 0 || len(p.ClaimNames) > 0)
+}
+
+// Served is true for an extended resource that a DRA driver serves on nodes
+// which do not advertise it.
+// Source: kubernetes DeviceClass spec.extendedResourceName (KEP 5004).
+func (s *Survey) Served(resource string) bool { return s.served[resource] }
+
+// MayBeServed is Served, and true for every extended resource where device
+// classes, which alone tell, were not seen.
+func (s *Survey) MayBeServed(resource string) bool {
+	return s.served[resource] || (!s.in.Cluster.Seen(inventory.DeviceClasses) && !inventory.IsPlain(resource))
 }
 
 // Node gives a node's counted devices by resource.

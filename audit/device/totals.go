@@ -87,15 +87,11 @@ func (s *Survey) chargedWhereNone(by map[[2]string]*total) {
 	if !s.podsSeen {
 		return
 	}
-	served := map[string]bool{} // by DRA: claims account for it
-	for _, class := range s.in.Cluster.DeviceClasses {
-		served[class.ExtendedResource] = true
-	}
 	for _, n := range s.in.Health.Nodes {
 		for name, amount := range n.Load.Requested {
 			row := s.in.Table.Row(name)
 			_, counted := s.nodes[n.Name][name]
-			if amount <= 0 || counted || row.Role != Counted || served[name] || s.aliases[n.Name][name] != "" || n.Kind != health.Physical {
+			if amount <= 0 || counted || row.Role != Counted || s.served[name] || s.aliases[n.Name][name] != "" || n.Kind != health.Physical {
 				continue
 			}
 			t := totalOf(by, name)
@@ -103,6 +99,11 @@ func (s *Survey) chargedWhereNone(by map[[2]string]*total) {
 				t = &total{known: true, cardsKnown: true, healthyKnown: true, notes: map[string]bool{},
 					device: report.Device{Resource: name, Source: "plugin", Unit: row.Unit, Vendor: row.Vendor}}
 				by[[2]string{name, row.Unit}] = t
+			}
+			if s.MayBeServed(name) {
+				t.known = false
+				t.notes[fmt.Sprintf("pods on node %s ask for %d and the node advertises none; whether a DRA driver serves it is unknown, since device classes were not seen", n.Name, amount)] = true
+				continue
 			}
 			t.requested += amount
 			t.over += amount
