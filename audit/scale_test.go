@@ -29,7 +29,7 @@ var scaleNow = time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
 // dead, one in forty lost its label, one pod in a hundred waits.
 func fleet(nodes, podsEach int) *inventory.Cluster {
 	c := &inventory.Cluster{Name: "fleet", UID: "u", Source: inventory.Live, CollectedAt: scaleNow, Custom: map[inventory.Resource][]*inventory.Custom{},
-		PriorityClasses: map[string]int32{}, RuntimeClasses: map[string]*inventory.RuntimeClass{}}
+		RuntimeClasses: map[string]*inventory.RuntimeClass{}}
 	for _, r := range []inventory.Resource{inventory.Nodes, inventory.Pods, inventory.Leases, inventory.Events, inventory.DaemonSets, inventory.ResourceQuotas, inventory.Services, inventory.EndpointSlices, inventory.Namespaces} {
 		c.SetExtent(r, inventory.SeenWhole)
 	}

@@ -16,8 +16,8 @@ const leastPeers = 3
 var labelMissing = Check{
 	ID: "label-missing", Step: 2, Title: "load-bearing labels that a node's peers carry and it does not",
 	Required: []inventory.Resource{inventory.Nodes, inventory.Pods},
-	Optional: []inventory.Resource{inventory.DaemonSets, inventory.Deployments, inventory.StatefulSets, inventory.Jobs, inventory.CronJobs},
-	Wider:    "keys are taken from the pods and the templates that could be read; a label that only an unread template selects is not known to matter",
+	Optional: []inventory.Resource{inventory.DaemonSets, inventory.Deployments, inventory.StatefulSets, inventory.Jobs, inventory.CronJobs, inventory.RuntimeClasses},
+	Wider:    "keys are taken from the pods, templates and runtime classes that could be read; a label that only an unread one selects is not known to matter",
 	Run:      runLabelMissing,
 }
 

@@ -14,10 +14,11 @@ import (
 var quotaBlockedDaemonSet = Check{
 	ID: "quota-blocked-daemonset", Step: 5, Title: "DaemonSets that lack pods because of a quota, native or a scheduler's",
 	Required: []inventory.Resource{inventory.DaemonSets, inventory.Pods, inventory.Nodes},
-	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas},
+	Optional: []inventory.Resource{inventory.Events, inventory.ResourceQuotas, inventory.RuntimeClasses},
 	WiderWithout: map[inventory.Resource]string{
 		inventory.Events:         "a DaemonSet whose pods were refused is seen by our own count of matching nodes only, not by the controller's words",
 		inventory.ResourceQuotas: "whether a native quota refused the pods is known from the controller's words only",
+		inventory.RuntimeClasses: "what a runtime class adds to the pods' requests is not known",
 	},
 	Run: runQuotaBlockedDaemonSet,
 }
@@ -113,6 +114,7 @@ func exhausted(in *Input, w *inventory.Workload) *report.Quota {
 			continue
 		}
 		wants := w.Shape.Requests.Clone()
+		wants.Add(w.Overhead)
 		wants["pods"], wants["count/pods"] = 1, 1
 		for _, name := range []string{"pods", "count/pods", "cpu", "memory"} {
 			for _, key := range []string{name, "requests." + name} {

@@ -51,7 +51,7 @@ func Cluster(ctx context.Context, t Target, progress Progress) *inventory.Cluste
 	defer cancel()
 	c := &inventory.Cluster{
 		Name: t.Name, Source: inventory.Live, Custom: map[inventory.Resource][]*inventory.Custom{}, ListedNamespaces: t.Namespaces,
-		PriorityClasses: map[string]int32{}, RuntimeClasses: map[string]*inventory.RuntimeClass{},
+		RuntimeClasses: map[string]*inventory.RuntimeClass{},
 	}
 	r := &reader{target: t, cluster: c, progress: progress, shapes: inventory.NewShapes(), events: inventory.NewEventPass(), served: map[string]bool{}, broken: map[string]bool{}, versions: map[string]string{}}
 	r.templates = inventory.NewTemplates(r.shapes)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	nodev1 "k8s.io/api/node/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -151,12 +150,6 @@ func (r *reader) builtins(mu *sync.Mutex) []job {
 		{find(inventory.CronJobs), take(mu, func(ctx context.Context, ns string, o metav1.ListOptions) (*batchv1.CronJobList, error) {
 			return t.BatchV1().CronJobs(ns).List(ctx, o)
 		}, func(l *batchv1.CronJobList) []batchv1.CronJob { return l.Items }, func(w *batchv1.CronJob) func() { return add(r.templates.CronJob(w)) })},
-		{find(inventory.PriorityClasses), take(mu, func(ctx context.Context, _ string, o metav1.ListOptions) (*schedulingv1.PriorityClassList, error) {
-			return t.SchedulingV1().PriorityClasses().List(ctx, o)
-		}, func(l *schedulingv1.PriorityClassList) []schedulingv1.PriorityClass { return l.Items }, func(p *schedulingv1.PriorityClass) func() {
-			name, value := p.Name, p.Value
-			return func() { c.PriorityClasses[name] = value }
-		})},
 		{find(inventory.RuntimeClasses), take(mu, func(ctx context.Context, _ string, o metav1.ListOptions) (*nodev1.RuntimeClassList, error) {
 			return t.NodeV1().RuntimeClasses().List(ctx, o)
 		}, func(l *nodev1.RuntimeClassList) []nodev1.RuntimeClass { return l.Items }, func(x *nodev1.RuntimeClass) func() {

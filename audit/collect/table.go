@@ -40,7 +40,6 @@ var table = []resource{
 	{inventory.StatefulSets, "apps", "v1", "statefulsets", true, true, ""},
 	{inventory.Jobs, "batch", "v1", "jobs", true, true, ""},
 	{inventory.CronJobs, "batch", "v1", "cronjobs", true, true, ""},
-	{inventory.PriorityClasses, "scheduling.k8s.io", "v1", "priorityclasses", false, true, ""},
 	{inventory.RuntimeClasses, "node.k8s.io", "v1", "runtimeclasses", false, true, ""},
 	{inventory.NodeMetrics, "metrics.k8s.io", "v1beta1", "nodes", false, false, ""},
 	{inventory.ResourceSlices, "resource.k8s.io", "v1", "resourceslices", false, false, ""},

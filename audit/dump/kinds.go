@@ -35,7 +35,6 @@ var kinds = []kind{
 	{inventory.StatefulSets, "apps", "StatefulSet", true, false, true},
 	{inventory.Jobs, "batch", "Job", true, false, true},
 	{inventory.CronJobs, "batch", "CronJob", true, false, true},
-	{inventory.PriorityClasses, "scheduling.k8s.io", "PriorityClass", false, false, true},
 	{inventory.RuntimeClasses, "node.k8s.io", "RuntimeClass", false, false, true},
 	{inventory.NodeMetrics, "metrics.k8s.io", "NodeMetrics", false, false, false},
 	{inventory.ResourceSlices, "resource.k8s.io", "ResourceSlice", false, false, false},

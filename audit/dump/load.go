@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	nodev1 "k8s.io/api/node/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -225,10 +224,6 @@ func (l *loader) other(k kind, raw json.RawMessage) (stamp, error) {
 			c.Endpoints = append(c.Endpoints, out)
 		}
 		at.plane = newest(s.CreationTimestamp)
-	case inventory.PriorityClasses:
-		var p schedulingv1.PriorityClass
-		err = json.Unmarshal(raw, &p)
-		c.PriorityClasses[p.Name] = p.Value
 	case inventory.RuntimeClasses:
 		var r nodev1.RuntimeClass
 		err = json.Unmarshal(raw, &r)

@@ -40,7 +40,7 @@ type reader struct {
 }
 
 func newReader(f folder, o Options) *reader {
-	c := &inventory.Cluster{Name: f.name, Source: inventory.Dump, Custom: map[inventory.Resource][]*inventory.Custom{}, PriorityClasses: map[string]int32{}, RuntimeClasses: map[string]*inventory.RuntimeClass{}}
+	c := &inventory.Cluster{Name: f.name, Source: inventory.Dump, Custom: map[inventory.Resource][]*inventory.Custom{}, RuntimeClasses: map[string]*inventory.RuntimeClass{}}
 	return &reader{folder: f, o: o, cluster: c, clock: newClock(), seen: map[string]string{}, whole: map[inventory.Resource]bool{}, scoped: map[inventory.Resource]map[string]bool{}, pods: map[string]bool{},
 		contents: map[string]*content{}, shown: map[shown]bool{}, failing: map[inventory.Resource]bool{}, known: map[inventory.Resource][]inventory.Gap{},
 		loader: newLoader(c)}

@@ -37,6 +37,7 @@ func (c *Cluster) Finish() {
 		return cmp.Or(strings.Compare(string(c.Gaps[i].Resource), string(c.Gaps[j].Resource)), strings.Compare(c.Gaps[i].Namespace, c.Gaps[j].Namespace)) < 0
 	})
 	slices.SortFunc(c.Workloads, func(a, b *Workload) int { return strings.Compare(a.Ref(), b.Ref()) })
+	c.addRuntimeClasses()
 	c.resolveOwners()
 	slices.SortFunc(c.Pods, func(a, b *Pod) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
@@ -66,6 +67,27 @@ func (c *Cluster) Finish() {
 	slices.SortFunc(c.APIKinds, func(a, b APIKind) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Plural, b.Plural), strings.Compare(a.Version, b.Version))
 	})
+}
+
+// addRuntimeClasses notes what the API server's admission will add to the pods
+// of a template that names a runtime class: what it selects nodes by, and its
+// overhead. A DaemonSet's own controller does not look at it.
+// Source: kubernetes plugin/pkg/admission/runtimeclass.
+func (c *Cluster) addRuntimeClasses() {
+	uses := labelUses{}
+	for _, w := range c.Workloads {
+		class := c.RuntimeClasses[w.Shape.RuntimeClass]
+		if class == nil {
+			continue
+		}
+		for key, value := range class.NodeSelector {
+			uses.add(key, value, w.Ref())
+		}
+		if !w.ownOverhead {
+			w.Overhead = class.Overhead
+		}
+	}
+	uses.mergeInto(c)
 }
 
 // resolveOwners lifts a pod's owner to the top controller that was read: a

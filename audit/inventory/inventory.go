@@ -20,27 +20,26 @@ type Resource string
 
 // The built-in kinds that an audit reads.
 const (
-	Nodes           Resource = "nodes"
-	Pods            Resource = "pods"
-	Leases          Resource = "leases"
-	DaemonSets      Resource = "daemonsets"
-	Deployments     Resource = "deployments"
-	ReplicaSets     Resource = "replicasets"
-	StatefulSets    Resource = "statefulsets"
-	Jobs            Resource = "jobs"
-	CronJobs        Resource = "cronjobs"
-	Events          Resource = "events"
-	ResourceQuotas  Resource = "resourcequotas"
-	PriorityClasses Resource = "priorityclasses"
-	RuntimeClasses  Resource = "runtimeclasses"
-	Services        Resource = "services"
-	EndpointSlices  Resource = "endpointslices"
-	Namespaces      Resource = "namespaces"
-	NodeMetrics     Resource = "nodes.metrics.k8s.io"
-	ResourceSlices  Resource = "resourceslices.resource.k8s.io"
-	ResourceClaims  Resource = "resourceclaims.resource.k8s.io"
-	DeviceClasses   Resource = "deviceclasses.resource.k8s.io"
-	Discovery       Resource = "discovery"
+	Nodes          Resource = "nodes"
+	Pods           Resource = "pods"
+	Leases         Resource = "leases"
+	DaemonSets     Resource = "daemonsets"
+	Deployments    Resource = "deployments"
+	ReplicaSets    Resource = "replicasets"
+	StatefulSets   Resource = "statefulsets"
+	Jobs           Resource = "jobs"
+	CronJobs       Resource = "cronjobs"
+	Events         Resource = "events"
+	ResourceQuotas Resource = "resourcequotas"
+	RuntimeClasses Resource = "runtimeclasses"
+	Services       Resource = "services"
+	EndpointSlices Resource = "endpointslices"
+	Namespaces     Resource = "namespaces"
+	NodeMetrics    Resource = "nodes.metrics.k8s.io"
+	ResourceSlices Resource = "resourceslices.resource.k8s.io"
+	ResourceClaims Resource = "resourceclaims.resource.k8s.io"
+	DeviceClasses  Resource = "deviceclasses.resource.k8s.io"
+	Discovery      Resource = "discovery"
 )
 
 // GapReason says why something could not be seen.
@@ -132,17 +131,16 @@ type Cluster struct {
 	// that looks like a device metrics exporter runs and is ready.
 	ExporterNodes map[string]map[string]bool
 
-	Workloads       []*Workload
-	Events          []*Event
-	Quotas          []*ResourceQuota
-	PriorityClasses map[string]int32
-	RuntimeClasses  map[string]*RuntimeClass
-	Services        []*Service
-	Endpoints       []*EndpointSlice
-	Namespaces      []string
-	Slices          []*DeviceSlice
-	Claims          []*DeviceClaim
-	DeviceClasses   []*DeviceClass
+	Workloads      []*Workload
+	Events         []*Event
+	Quotas         []*ResourceQuota
+	RuntimeClasses map[string]*RuntimeClass
+	Services       []*Service
+	Endpoints      []*EndpointSlice
+	Namespaces     []string
+	Slices         []*DeviceSlice
+	Claims         []*DeviceClaim
+	DeviceClasses  []*DeviceClass
 	// Usage is real use by node name, from metrics.k8s.io; nil when not seen.
 	Usage map[string]Usage
 	// MetricsServed says whether discovery names metrics.k8s.io.

@@ -29,6 +29,9 @@ type Workload struct {
 	Annotations             map[string]string
 	Images                  []string // of containers, for exporter detection; never env or args
 	HostNetwork             bool
+	// Overhead is what its runtime class adds to each pod's requests; Shape lacks it.
+	Overhead    Resources
+	ownOverhead bool // the template states it itself: it is in Shape
 	// Finished is true for a Job that completed or failed.
 	Finished bool
 	selects  [][2]string

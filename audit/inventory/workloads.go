@@ -73,7 +73,7 @@ func (t *Templates) workload(kind string, meta *metav1.ObjectMeta, template *cor
 	}
 	spec := defaultedSpec(&template.Spec)
 	w.Shape = t.Shapes.Of(spec, PodRequests(&corev1.Pod{Spec: *spec}), template.Annotations)
-	w.HostNetwork = spec.HostNetwork
+	w.HostNetwork, w.ownOverhead = spec.HostNetwork, len(spec.Overhead) > 0
 	SelectedKeys(spec, func(key, value string) { w.selects = append(w.selects, [2]string{key, value}) })
 	for i := range spec.Containers {
 		w.Images = append(w.Images, spec.Containers[i].Image)

@@ -73,6 +73,10 @@ func TestFaults(t *testing.T) {
 	real := controlplane.Start(t, controlplane.Options{Name: "recorded"})
 	put(t, real, demo.ClusterC(2), func(string) bool { return true })
 	real.KeepAlive(t, aliveNodes(demo.ClusterC(2))...)
+	withDriver(t, real)
+	ghost := claiming("ghost")
+	ghost.Spec.NodeName = "dra-1"
+	allocate(t, real, real.Pod(t, ghost))
 	recorded := record(t, real)
 	lists := recorded.lists()
 	if len(lists) < 12 {
@@ -150,6 +154,16 @@ func faulty(t *testing.T, k *report.Cluster, resource, fault string) {
 	for _, f := range k.Findings {
 		if f.State == report.StateResolved {
 			t.Errorf("%s: resolved by a fault: %s", k.Name, f.Title)
+		}
+	}
+	if len(g.Checks) == 0 && resource != "namespaces" { // which say what there is to read elsewhere
+		t.Errorf("%s: the gap for %s names no check", k.Name, resource)
+	}
+	if resource == "resourceclaims" || resource == "resourceslices" {
+		for _, d := range k.Devices {
+			if d.Source == "dra" && d.Free != nil {
+				t.Errorf("%s: %s: free is %d", k.Name, d.Resource, *d.Free)
+			}
 		}
 	}
 	switch resource {
