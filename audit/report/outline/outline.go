@@ -197,7 +197,7 @@ func withoutClasses(c *report.Cluster, limit int) []string {
 		switch {
 		case d.AliasOf != "" || len(out) == limit:
 		case d.Free == nil:
-			out = append(out, fmt.Sprintf("%s (%s), free unknown: pods were not seen", Units(d.Allocatable, d.Unit), d.Resource))
+			out = append(out, fmt.Sprintf("%s (%s), free unknown: %s", Units(d.Allocatable, d.Unit), d.Resource, whyUnknown(c, d)))
 		default:
 			out = append(out, fmt.Sprintf("%s%s; no workload that wants them is known", AtMost(d.UpperBound), freeUnits(*d.Free, d.Unit)))
 		}
@@ -209,6 +209,21 @@ func withoutClasses(c *report.Cluster, limit int) []string {
 		return []string{"no devices on its nodes"}
 	}
 	return out
+}
+
+// whyUnknown says why it is not known what is free of a device.
+func whyUnknown(c *report.Cluster, d *report.Device) string {
+	for _, g := range c.Gaps {
+		if g.Resource == "pods" {
+			return "pods were not seen"
+		}
+	}
+	for _, note := range d.Notes {
+		if why, _, ok := strings.Cut(note, ":"); ok && strings.HasSuffix(note, "unknown") {
+			return why
+		}
+	}
+	return "not everything that is charged was seen"
 }
 
 // Action is one thing to do.

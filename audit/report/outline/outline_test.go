@@ -50,6 +50,18 @@ func TestLossesOfWhatWasNotSeen(t *testing.T) {
 	if got := Losses(&report.Cluster{Status: report.Complete, Baseline: report.Baseline{Nodes: &none}}, 2); got[0] != "no devices on its nodes" {
 		t.Errorf("without devices: %q", got)
 	}
+	dra := report.Device{Resource: "gpu.example.com", Source: "dra", Unit: "device", Allocatable: 8}
+	for note, want := range map[string]string{
+		"resource claims were not seen: how many of these devices are held is unknown": "resource claims were not seen",
+		"not all slices of a pool are there: how many devices it has is unknown":       "not all slices of a pool are there",
+		"some note of another kind": "not everything that is charged was seen",
+	} {
+		dra.Notes = []string{note}
+		got := Losses(&report.Cluster{Status: report.Complete, Devices: []report.Device{dra}, Baseline: report.Baseline{Nodes: &none}}, 2)
+		if got[0] != "8 devices (gpu.example.com), free unknown: "+want {
+			t.Errorf("%s: %q", note, got)
+		}
+	}
 	if got := ByLoss(sample.Incident())[0].Name; got != "C" {
 		t.Errorf("the first cluster is %q, want C", got)
 	}
