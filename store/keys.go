@@ -121,10 +121,14 @@ func ParseStamp(key string) (at time.Time, run string, ok bool) {
 // runTimeLayout is the beginning of a run id, so that ids sort by time and a report is found without a search.
 const runTimeLayout = "20060102-150405"
 
-// NewRun makes the id of a run that starts at the given time: the time in UTC to the second, and 40 random bits
-// that keep apart the runs of one second, e.g. "20260601-093000-k3v7qa2m".
+// runDigits are those of rand.Text, in the order in which they sort.
+const runDigits = "234567abcdefghijklmnopqrstuvwxyz"
+
+// NewRun makes the id of a run that starts at the given time: the time in UTC to the second, its millisecond in two
+// digits of 32, and 30 random bits that keep apart the runs of one millisecond, e.g. "20260601-093000-k3v7qa2m".
 func NewRun(at time.Time) string {
-	return at.UTC().Format(runTimeLayout) + "-" + strings.ToLower(rand.Text()[:8])
+	ms := at.UTC().Nanosecond() / int(time.Millisecond)
+	return at.UTC().Format(runTimeLayout) + "-" + string([]byte{runDigits[ms/32], runDigits[ms%32]}) + strings.ToLower(rand.Text()[:6])
 }
 
 // RunTime takes the time out of a run id that NewRun made.

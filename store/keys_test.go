@@ -79,7 +79,15 @@ func TestRuns(t *testing.T) {
 		seen[run] = true
 	}
 	if len(seen) != 200 {
-		t.Errorf("200 runs of one second have %d ids", len(seen))
+		t.Errorf("200 runs of one millisecond have %d ids", len(seen))
+	}
+	last := ""
+	for ms := range 1000 {
+		run := NewRun(at.Truncate(time.Second).Add(time.Duration(ms) * time.Millisecond))
+		if run <= last {
+			t.Fatalf("%s of millisecond %d sorts before %s", run, ms, last)
+		}
+		last = run
 	}
 	if a, b := NewRun(at), NewRun(at.Add(time.Second)); a >= b {
 		t.Errorf("run ids %q and %q do not sort by time", a, b)

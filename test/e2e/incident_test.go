@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	ziplib "archive/zip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"gpuaudit/audit/history"
 	"gpuaudit/audit/report"
 	"gpuaudit/cmd/audit/demo"
 	"gpuaudit/test/controlplane"
@@ -86,7 +89,7 @@ func TestIncident(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Labels["node_env"] = "prod"
-	if _, err := c.Admin.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.Admin.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{FieldManager: "platform-team"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Admin.CoreV1().Pods("prod").Delete(ctx, "inference-5d7b8-xq4vn", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
@@ -102,6 +105,8 @@ func TestIncident(t *testing.T) {
 		}
 	}
 
+	setBy(t, config, filepath.Join(dir, "C.zip"))
+
 	// A dump of it gives what the live run gave.
 	from := filepath.Join(dir, "C")
 	if r := audit(t, nil, "dump", "-c", config, "--cluster", "C", "--out", from); r.code != 0 {
@@ -111,6 +116,36 @@ func TestIncident(t *testing.T) {
 	dumped := audit(t, nil, "run", "-c", config, "--from", from, "-o", "json").report(t).Clusters[0]
 	if a, b := comparable(t, live), comparable(t, dumped); a != b {
 		t.Errorf("a run on the dump differs from the live run:\n%s\n---\n%s", a, b)
+	}
+}
+
+// setBy: the bundle for the vendor verifies, and its history names who wrote the label again.
+func setBy(t *testing.T, config, zip string) {
+	t.Helper()
+	for _, args := range [][]string{{"evidence", "-c", config, "--cluster", "C", "--out", zip}, {"verify", zip}} {
+		if r := audit(t, nil, args...); r.code != 0 {
+			t.Fatalf("%s: exit %d: %s%s", args[0], r.code, r.stdout, r.stderr)
+		}
+	}
+	bundle, err := ziplib.OpenReader(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bundle.Close()
+	file, err := bundle.Open("history.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var told struct{ Changes []history.Change }
+	if err := json.NewDecoder(file).Decode(&told); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(told.Changes, func(k history.Change) bool {
+		return k.Node == recreated && k.Key == "node_env" && k.New != nil && *k.New == "prod"
+	})
+	if i < 0 || told.Changes[i].SetBy == nil || told.Changes[i].SetBy.Manager != "platform-team" {
+		t.Errorf("the bundle does not say who set the label again: %+v", told.Changes)
 	}
 }
 

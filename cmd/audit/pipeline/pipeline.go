@@ -16,6 +16,7 @@ import (
 	"gpuaudit/audit/report"
 	"gpuaudit/audit/report/page"
 	"gpuaudit/audit/settings"
+	"gpuaudit/audit/snapshot"
 	"gpuaudit/store"
 	"gpuaudit/store/archive"
 )
@@ -103,7 +104,8 @@ func judgeAll(ctx context.Context, clusters []*inventory.Cluster, o Options, run
 			if c.CollectedAt.IsZero() {
 				c.CollectedAt = o.Now.UTC()
 			}
-			known := recall(ctx, o.Archive, c.Name, c.CollectedAt)
+			known := recall(ctx, o.Archive, c.Name, latest(c))
+			follow(c, known.snapshot)
 			result := audit.Evaluate(audit.Input{
 				Current: c, Previous: known.snapshot, PreviousRef: known.ref, Unusable: known.unusable, Acks: known.acks,
 				Settings: o.Settings(c.Name), Run: run,
@@ -115,6 +117,23 @@ func judgeAll(ctx context.Context, clusters []*inventory.Cluster, o Options, run
 	}
 	_ = group.Wait() // nothing in it fails
 	return out
+}
+
+// latest is the last moment that a cluster may have been read at: the Date of
+// an API server's answer names a second.
+func latest(c *inventory.Cluster) time.Time {
+	if c.Source != inventory.Live {
+		return c.CollectedAt
+	}
+	return c.CollectedAt.Truncate(time.Second).Add(time.Second - time.Millisecond)
+}
+
+// follow puts a read after the earlier one of the same second: by their times
+// alone their order would be left to chance.
+func follow(c *inventory.Cluster, earlier *snapshot.Snapshot) {
+	if c.Source == inventory.Live && earlier != nil && !c.CollectedAt.After(earlier.CollectedAt) {
+		c.CollectedAt = earlier.CollectedAt.Add(time.Millisecond)
+	}
 }
 
 // Err joins everything that failed beside gaps.
