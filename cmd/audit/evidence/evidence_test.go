@@ -266,3 +266,35 @@ func TestRedactionFindsImagesAndHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactionOfPlainWords: names of one or two letters, names that are
+// numbers and names that are words of a resource are replaced where they are
+// written as names, and no figure, resource or sentence is touched.
+func TestRedactionOfPlainWords(t *testing.T) {
+	one, err := report.Only(sample.Incident(), "C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &one.Clusters[0]
+	c.Findings = c.Findings[:2]
+	c.Pending = nil
+	for i, ns := range []string{"ml", "gpu", "15", "a"} {
+		c.Pending = append(c.Pending, report.Pending{Namespace: ns, Name: fmt.Sprintf("p%d", i), Owner: "Deployment/in"})
+	}
+	c.Findings[0].Detail = `0/15 nodes are available: 15 Insufficient nvidia.com/gpu; pod ml/p0 in namespace ml; kubectl get pods -n 15; ml is a word in a sentence; "a" is quoted; Pod/gpu/p1, Deployment/a/in`
+	redaction, err := NewRedaction(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := redaction.Names
+	want := fmt.Sprintf(`0/15 nodes are available: 15 Insufficient nvidia.com/gpu; pod %[1]s/%[2]s in namespace %[1]s; kubectl get pods -n %[3]s; ml is a word in a sentence; "%[4]s" is quoted; Pod/%[5]s/%[6]s, Deployment/%[4]s/%[7]s`,
+		n["ml"], n["p0"], n["15"], n["a"], n["gpu"], n["p1"], n["in"])
+	if got := redaction.Text(c.Findings[0].Detail); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, ns := range []string{"ml", "gpu", "15", "a"} {
+		if got := redaction.Text(ns); got != n[ns] || !strings.HasPrefix(got, "namespace-") {
+			t.Errorf("namespace %q alone is %q", ns, got)
+		}
+	}
+}

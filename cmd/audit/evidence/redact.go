@@ -31,7 +31,7 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 		}
 		r.patterns = append(r.patterns, re)
 	}
-	namespaces, pods, owners := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	namespaces, pods, owners, services := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	take := func(namespace, name, owner string) {
 		namespaces[namespace] = true
 		pods[name] = true
@@ -45,13 +45,23 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 	for _, f := range c.Findings {
 		switch f.Subject.Kind {
 		case "Node", "Cluster", "Scheduler", "APIService":
+		case "Pod":
+			take(f.Subject.Namespace, f.Subject.Name, "")
 		default:
 			take(f.Subject.Namespace, "", "")
 			owners[f.Subject.Name] = true
 		}
 		for _, text := range append(slices.Clone(f.Objects), objects(f.Evidence)...) {
 			if parts := strings.Split(text, "/"); len(parts) == 3 && parts[0] != "Node" && parts[0] != "Lease" {
-				take(parts[1], parts[2], "")
+				take(parts[1], "", "")
+				switch parts[0] {
+				case "Pod":
+					pods[parts[2]] = true
+				case "Service":
+					services[parts[2]] = true
+				default:
+					owners[parts[2]] = true
+				}
 			}
 		}
 	}
@@ -71,21 +81,34 @@ func NewRedaction(c *report.Cluster, patterns []string) (*Redaction, error) {
 	}
 	labels := map[string]bool{}
 	for _, n := range c.Nodes {
-		for _, set := range []map[string]bool{namespaces, pods, owners, images, hosts} {
+		for _, set := range []map[string]bool{namespaces, pods, owners, services, images, hosts} {
 			delete(set, n.Name)
 		}
 		for k, v := range n.Labels {
-			labels[k+"="+v], labels[k+" is "+v] = true, true // as why a device is lost is worded
+			labels[k], labels[k+"="+v], labels[k+" is "+v] = true, true, true // as why a device is lost is worded
+		}
+		for name := range n.Devices {
+			labels[name] = true // nvidia.com/gpu, whatever namespace is called gpu
 		}
 	}
 	for _, k := range c.Classes {
 		for key, v := range k.NodeSelector {
-			labels[key+"="+v] = true
+			labels[key], labels[key+"="+v] = true, true
 		}
+		for name := range k.Requests {
+			labels[name] = true
+		}
+	}
+	for _, d := range c.Devices {
+		labels[d.Resource] = true
+	}
+	for _, d := range c.Unknown {
+		labels[d.Resource] = true
 	}
 	r.number("namespace", namespaces)
 	r.number("workload", owners)
 	r.number("pod", pods)
+	r.number("service", services)
 	r.number("image", images)
 	r.number("host", hosts)
 	r.build(labels)
@@ -162,7 +185,7 @@ func objects(list []report.Evidence) []string {
 func (r *Redaction) number(kind string, names map[string]bool) {
 	var list []string
 	for n := range names {
-		if len(n) > 2 && r.Names[n] == "" {
+		if n != "" && r.Names[n] == "" {
 			list = append(list, n)
 		}
 	}
@@ -206,6 +229,39 @@ func wordByte(b byte) bool {
 	return b == '-' || b == '_' || (b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')
 }
 
+// plainWord matches names that are words or numbers of any text: they stand
+// for a name only where a name is written.
+var plainWord = regexp.MustCompile(`^(?:.{1,2}|[0-9]+)$`)
+
+// written is true where s[from:to] is written as a name: alone, in quotes,
+// after what announces a namespace, or as a part of namespace/name.
+func written(s string, from, to int) bool {
+	before, after := s[:from], s[to:]
+	if before == "" && after == "" {
+		return true
+	}
+	for _, announces := range []string{"-n ", "-n=", "--namespace ", "--namespace=", "amespace "} {
+		if strings.HasSuffix(before, announces) {
+			return true
+		}
+	}
+	if before != "" && after != "" && strings.ContainsRune("\"'`", rune(before[len(before)-1])) && before[len(before)-1] == after[0] {
+		return true
+	}
+	letter := func(part string) bool {
+		return strings.ContainsFunc(part, func(r rune) bool { return (r|0x20) >= 'a' && (r|0x20) <= 'z' })
+	}
+	outside := func(r rune) bool { return r >= 0x80 || !wordByte(byte(r)) }
+	if head, ok := strings.CutSuffix(before, "/"); ok && letter(head[strings.LastIndexFunc(head, outside)+1:]) {
+		return true
+	}
+	tail, ok := strings.CutPrefix(after, "/")
+	if end := strings.IndexFunc(tail, outside); end >= 0 {
+		tail = tail[:end]
+	}
+	return ok && letter(tail)
+}
+
 // Text redacts one text.
 func (r *Redaction) Text(s string) string {
 	if len(r.Names) > 0 {
@@ -215,6 +271,9 @@ func (r *Redaction) Text(s string) string {
 			whole := (at[0] == 0 || !wordByte(s[at[0]-1])) && (at[1] == len(s) || !wordByte(s[at[1]]))
 			alias, ours := r.Names[s[at[0]:at[1]]]
 			if !whole || !ours {
+				continue
+			}
+			if plainWord.MatchString(s[at[0]:at[1]]) && !written(s, at[0], at[1]) {
 				continue
 			}
 			b.WriteString(s[rest:at[0]])
