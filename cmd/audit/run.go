@@ -52,7 +52,7 @@ func runCommand() *cobra.Command {
 	f.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.clusters, "cluster", nil, "audit this cluster only (`NAME` in the configuration, or a kubeconfig context); may be repeated")
-	fl.StringVar(&f.from, "from", "", "read a dump `DIR` instead of live clusters")
+	fl.StringVar(&f.from, "from", "", "read a dump `DIR` instead of live clusters; it is compared and kept only where --store says")
 	fl.StringVar(&f.now, "now", "", "the moment to judge a dump at, `RFC3339` (default: the dump's newest time)")
 	fl.BoolVar(&f.noStore, "no-store", false, "compare with nothing and keep nothing")
 	fl.StringVarP(&f.output, "output", "o", "table", "table, json, markdown or html")
@@ -143,12 +143,27 @@ func (f *runFlags) finish(cmd *cobra.Command, file *config.File, a *archive.Arch
 			posted = part.complete(cmd, f, file, a)
 		}
 	}
+	if err := f.prune(cmd.Context(), file, a, part); err != nil {
+		outcome.Failed = append(outcome.Failed, err)
+	}
 	verdict := f.verdict(outcome)
 	var coded *codeError
 	if posted != nil && (verdict == nil || (errors.As(verdict, &coded) && coded.code == exitIncomplete)) {
 		return posted
 	}
 	return verdict
+}
+
+// prune removes what the configuration says is kept no longer: from its own
+// store alone, and by one process where several share the clusters.
+func (f *runFlags) prune(ctx context.Context, file *config.File, a *archive.Archive, part *share) error {
+	if a == nil || file == nil || file.Store.Keep <= 0 || f.dryRun || f.store != "" || (part != nil && part.index != 0) {
+		return nil
+	}
+	if _, err := a.Prune(ctx, time.Duration(file.Store.Keep)); err != nil {
+		return fmt.Errorf("remove what is older than store.keep: %w", err)
+	}
+	return nil
 }
 
 // read gives the clusters, live or from a dump, and the moment of the run.
