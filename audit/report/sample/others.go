@@ -120,12 +120,16 @@ var HostileTexts = []string{
 }
 
 // Hostile has hostile text wherever a report carries text from a cluster.
-func Hostile() *report.Report {
+func Hostile() *report.Report { return Saying(HostileTexts...) }
+
+// Saying has the given texts, one at least, wherever a report carries text from
+// a cluster.
+func Saying(texts ...string) *report.Report {
 	c := clusterC()
 	c.Name = "C<b>|`x`"
-	text := func(i int) string { return HostileTexts[i%len(HostileTexts)] }
+	text := func(i int) string { return texts[i%len(texts)] }
 	c.Vendor, c.ServerVersion, c.Comparison = text(0), text(1), text(4)
-	c.Notes = append([]string{}, HostileTexts...)
+	c.Notes = append([]string{}, texts...)
 	for i := range c.Gaps {
 		c.Gaps[i].Message, c.Gaps[i].Accepted = text(i+4), false
 	}
@@ -147,7 +151,8 @@ func Hostile() *report.Report {
 		}
 	}
 	c.Findings = nil
-	for i, t := range HostileTexts {
+	for i := range HostileTexts {
+		t := text(i)
 		c.Findings = append(c.Findings, finding(c.Name, report.Finding{
 			Check: checkSteps[i].id, Severity: report.Critical, State: report.StateNew, Node: t, Label: t,
 			Subject: report.Subject{Kind: "Pod", Namespace: text(i + 1), Name: t}, Title: "Pod " + t, Detail: text(i+2) + " " + t,
@@ -160,7 +165,7 @@ func Hostile() *report.Report {
 	c.Checks = nil
 	c = finish(c, nil)
 	lost := unreachable("lost\n\x1b[2J<!here>")
-	lost.Error = HostileTexts[4] + HostileTexts[0]
+	lost.Error = text(4) + text(0)
 	return build("20260601T010000Z-bad0", c, lost)
 }
 

@@ -19,13 +19,13 @@ import (
 	"gpuaudit/store/storetest"
 )
 
-func packed(t *testing.T, key *minisign.PrivateKey) []byte {
+func packed(t testing.TB, key *minisign.PrivateKey) []byte {
 	t.Helper()
 	files := map[string][]byte{"findings.json": []byte("[]\n"), "ticket.md": []byte("# ticket\n")}
 	return pack(t, files, chained(t), key)
 }
 
-func pack(t *testing.T, files map[string][]byte, headers []archive.RawHeader, key *minisign.PrivateKey) []byte {
+func pack(t testing.TB, files map[string][]byte, headers []archive.RawHeader, key *minisign.PrivateKey) []byte {
 	t.Helper()
 	body, err := Pack(Manifest{SchemaVersion: 1, Cluster: "C", Run: "r", CreatedAt: time.Unix(1780000000, 0).UTC()}, files, headers, key)
 	if err != nil {
@@ -35,7 +35,7 @@ func pack(t *testing.T, files map[string][]byte, headers []archive.RawHeader, ke
 }
 
 // chained is the chain of one audit.
-func chained(t *testing.T) []archive.RawHeader {
+func chained(t testing.TB) []archive.RawHeader {
 	t.Helper()
 	s, err := local.Open(t.TempDir())
 	if err != nil {
@@ -53,7 +53,7 @@ func chained(t *testing.T) []archive.RawHeader {
 }
 
 // repack changes one entry of a zip: nil drops it.
-func repack(t *testing.T, body []byte, name string, content []byte) []byte {
+func repack(t testing.TB, body []byte, name string, content []byte) []byte {
 	t.Helper()
 	r, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
