@@ -111,6 +111,9 @@ func restConfig(t Target, secrets *mask.Words) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	keep(raw, secrets)
+	if len(raw.Contexts) == 0 {
+		return nil, noContexts(rules.GetLoadingPrecedence())
+	}
 	name := t.Context
 	if name == "" {
 		name = raw.CurrentContext
@@ -144,6 +147,20 @@ func keep(raw *clientcmdapi.Config, secrets *mask.Words) {
 	}
 }
 
+// noContexts says which files were looked at.
+func noContexts(files []string) error {
+	var looked []string
+	for _, file := range files {
+		switch _, err := os.Stat(file); {
+		case err != nil:
+			looked = append(looked, fmt.Sprintf("%q: %v", file, errors.Unwrap(err)))
+		default:
+			looked = append(looked, fmt.Sprintf("%q: no contexts in it", file))
+		}
+	}
+	return fmt.Errorf("there is no kubeconfig with a context (%s); name one with KUBECONFIG, or in the configuration", strings.Join(looked, ", "))
+}
+
 func checkContext(raw *clientcmdapi.Config, name string) error {
 	var names []string
 	for n := range raw.Contexts {
@@ -151,8 +168,6 @@ func checkContext(raw *clientcmdapi.Config, name string) error {
 	}
 	context := raw.Contexts[name]
 	switch {
-	case len(raw.Contexts) == 0:
-		return errors.New("no kubeconfig was found, or it has no contexts; name one with KUBECONFIG, or in the configuration")
 	case name == "":
 		return errors.New("the kubeconfig has no current context; choose one with kubectl config use-context, or name one")
 	case context == nil:
@@ -178,6 +193,7 @@ type guard struct {
 	mu       sync.Mutex
 	date     time.Time
 	skew     time.Duration
+	told     map[string]int // to wait: answers 429 by collection since it last gave one
 }
 
 // RoundTrip sends GET and HEAD, and reviews of our own rights; all else is refused here.
@@ -201,6 +217,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // what it says beside is not read
 		return nil, &net.OpError{Op: "redirect", Err: errors.New("the server sends on to another host, which is not followed: credentials would go there; put the host itself into the kubeconfig")}
 	}
+	g.note(r.URL.Path, response.StatusCode)
 	response.Body = &bounded{ReadCloser: response.Body, left: maxAnswer}
 	if t, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 		g.mu.Lock()
@@ -210,6 +227,37 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.mu.Unlock()
 	}
 	return response, nil
+}
+
+// note counts how often a collection's reader was told to wait.
+func (g *guard) note(path string, code int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch key := collection(path); {
+	case code != http.StatusTooManyRequests:
+		delete(g.told, key)
+	case g.told == nil:
+		g.told = map[string]int{key: 1}
+	default:
+		g.told[key]++
+	}
+}
+
+// toldToWait is how often the last tries to read a collection were answered with 429.
+func (g *guard) toldToWait(r resource) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.told[r.group+"/"+r.plural]
+}
+
+// collection gives group/plural of a list's path: /api/v1/pods, /apis/apps/v1/namespaces/x/daemonsets.
+func collection(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	group := ""
+	if parts[0] == "apis" && len(parts) > 1 {
+		group = parts[1]
+	}
+	return group + "/" + parts[len(parts)-1]
 }
 
 // serverTime is the server's Date of the first answer; the local clock's where it had none.
@@ -222,7 +270,7 @@ func (g *guard) serverTime() (time.Time, time.Duration) {
 	return g.date, g.skew
 }
 
-// Contexts lists the contexts of a kubeconfig and the current one.
+// Contexts lists the contexts of a kubeconfig and the current one; none at all is an error.
 func Contexts(kubeconfig string) (names []string, current string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if kubeconfig != "" {
@@ -231,6 +279,9 @@ func Contexts(kubeconfig string) (names []string, current string, err error) {
 	raw, err := rules.Load()
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	if len(raw.Contexts) == 0 {
+		return nil, "", noContexts(rules.GetLoadingPrecedence())
 	}
 	for n := range raw.Contexts {
 		names = append(names, n)

@@ -80,6 +80,11 @@ func (c *client) explain(err error, r resource, namespace string, deadline time.
 	if apierrors.IsNotFound(err) && r.builtin {
 		return what + ": the server answers 404 for a built-in kind; a proxy or a virtual cluster may hide it"
 	}
+	if c != nil && c.guard != nil && reason(err) == inventory.GapTimeout {
+		if n := c.guard.toldToWait(r); n > 0 {
+			return fmt.Sprintf("%s: the server asks to wait again and again (HTTP 429, %d times) and gave no whole answer before the deadline (%s); raise the cluster's setting timeout, or see what keeps the server busy", what, n, deadline)
+		}
+	}
 	return c.words(err, what, deadline)
 }
 

@@ -48,7 +48,7 @@ func unknown(names, have []string, where string) error {
 func contextTargets(names []string) ([]collect.Target, error) {
 	contexts, current, err := collect.Contexts("")
 	if err != nil {
-		return nil, usage(err)
+		return nil, usage(fmt.Errorf("no configuration was given with -c, and %w", err))
 	}
 	if err := unknown(names, contexts, "the kubeconfig"); err != nil {
 		return nil, err

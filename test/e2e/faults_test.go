@@ -146,6 +146,9 @@ func faulty(t *testing.T, k *report.Cluster, resource, fault string) {
 	if fault == "403" && g.Reason != "forbidden" {
 		t.Errorf("%s: a refusal is called %s", k.Name, g.Reason)
 	}
+	if fault == "429" && !strings.Contains(g.Message, "HTTP 429") {
+		t.Errorf("%s: that it was told to wait is not said: %s", k.Name, g.Message)
+	}
 	for _, o := range k.Checks {
 		if o.Outcome == report.OutcomeClean && slices.Contains(g.Checks, o.ID) {
 			t.Errorf("%s: %s says clean", k.Name, o.ID)
