@@ -49,6 +49,10 @@ func (w *Words) AddURL(raw string) {
 	}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		w.addCoded(rest[:at])
+		// As a client sends it.
+		if plain, err := url.PathUnescape(rest[:at]); err == nil {
+			w.Add(base64.StdEncoding.EncodeToString([]byte(plain)))
+		}
 		_, password, _ := strings.Cut(rest[:at], ":")
 		w.addCoded(password)
 		rest = rest[at+1:]

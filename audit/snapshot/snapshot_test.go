@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func zipped(t testing.TB, text string) []byte {
@@ -59,6 +62,36 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := decode(zipped(t, strings.Repeat(" ", 1000)), 100); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a bomb: %v", err)
+	}
+}
+
+// TestOlder: a snapshot of the first programs, without the fields that came
+// later, is read: what it says stands, and what it does not say is not made up.
+func TestOlder(t *testing.T) {
+	raw, err := os.ReadFile("testdata/first.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := zipped(t, string(raw))
+	s, err := Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Cluster != "C" || len(s.Nodes) != 2 || len(s.Losses) != 1 || len(s.Findings) != 2 || s.NodesAt == nil || s.Figures != nil || s.FoundLimited != nil {
+		t.Errorf("read %d nodes, %d losses, %d findings, figures %v, found limited %v", len(s.Nodes), len(s.Losses), len(s.Findings), s.Figures, s.FoundLimited)
+	}
+	for _, n := range s.Nodes {
+		if n.UID == "" || n.Capacity["nvidia.com/gpu"] != 8 || n.Requested != nil {
+			t.Errorf("node %s: %+v", n.Name, n)
+		}
+	}
+	unpacked, err := Unpack(body, nil, MaxBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := new(Sequence).Decode(body, unpacked)
+	if diff := cmp.Diff(s, again); err != nil || diff != "" {
+		t.Errorf("read one after another: %v\n%s", err, diff)
 	}
 }
 

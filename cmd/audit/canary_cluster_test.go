@@ -199,6 +199,7 @@ func (c *canaries) kubeconfigs() map[string]string {
 // TestClustersKeepSecrets: no secret of a kubeconfig or of a cluster's objects
 // is in anything that is written, whatever goes wrong.
 func TestClustersKeepSecrets(t *testing.T) {
+	t.Parallel()
 	c := newCanaries(t)
 	files := c.kubeconfigs()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

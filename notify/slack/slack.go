@@ -13,12 +13,15 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"gpuaudit/audit/mask"
 )
 
 // Posted says where a message went.
@@ -279,29 +282,18 @@ func (p *Poster) redact(err error) error {
 }
 
 func (p *Poster) clean(s string) string {
-	for _, secret := range []string{p.config.Token, p.config.Webhook} {
-		if secret != "" {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
-		}
-	}
-	proxies := []string{p.config.Proxy}
+	var secrets mask.Words
+	secrets.Add(p.config.Token, p.config.Webhook)
+	secrets.AddURL(p.config.Webhook)
+	secrets.AddURL(p.config.Proxy)
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
-		proxies = append(proxies, os.Getenv(name))
-	}
-	for _, proxy := range proxies {
-		u, err := url.Parse(proxy)
-		if err != nil || u.User == nil {
-			continue
-		}
-		s = strings.ReplaceAll(s, u.User.String()+"@", "[redacted]@")
-		if password, ok := u.User.Password(); ok && len(password) > 2 {
-			s = strings.ReplaceAll(s, password, "[redacted]")
-		}
+		secrets.AddURL(os.Getenv(name))
 	}
 	if u, err := url.Parse(p.config.Webhook); err == nil && len(u.Path) > 1 {
-		s = strings.ReplaceAll(s, u.Path, "/[redacted]")
+		s = strings.ReplaceAll(s, u.Path, "/"+mask.Redacted)
+		secrets.Add(path.Base(u.Path)) // the part that nobody may know, wherever it stands
 	}
-	return s
+	return secrets.Text(s)
 }
 
 // Find looks a message up whose fate is unknown, by its metadata: in the

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"gpuaudit/audit/mask"
 	"gpuaudit/store"
 )
 
@@ -30,6 +32,8 @@ type Error struct {
 	Kind error
 	// Cause is what the network or the SDK said, if no server did.
 	Cause error
+	// secrets of the connection, which a server may repeat.
+	secrets *mask.Words
 }
 
 func (e *Error) Error() string {
@@ -56,6 +60,9 @@ func (e *Error) Error() string {
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "; %s", e.Hint)
+	}
+	if e.secrets != nil {
+		return e.secrets.Text(b.String())
 	}
 	return b.String()
 }
@@ -93,6 +100,7 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 		e.Cause, e.Hint = cause(ctx, err), credentialsHint
 		return e
 	}
+	e.secrets = s.secrets(ctx)
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		e.Code, e.Message = plain(api.ErrorCode(), maxMessage), plain(api.ErrorMessage(), maxMessage)
@@ -113,6 +121,27 @@ func (s *Store) explain(ctx context.Context, op, key string, tries int, err erro
 	e.Kind = e.kind()
 	e.Hint = s.hint(e, header, tries, err)
 	return e
+}
+
+// secrets are those that requests are signed with, and that are sent with them:
+// a careless server may repeat what it was sent. A word that is too short for a
+// key would be found in other words.
+func (s *Store) secrets(ctx context.Context) *mask.Words {
+	const shortest = 12
+	out := &mask.Words{}
+	// They are kept since the request was signed; without any, nothing was.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	creds, err := s.creds.Retrieve(ctx)
+	if err != nil {
+		return out
+	}
+	for _, secret := range []string{creds.SecretAccessKey, creds.SessionToken} {
+		if len(secret) >= shortest {
+			out.Add(secret)
+		}
+	}
+	return out
 }
 
 // foreign is for an answer that says that all is well and is none of an S3 server's.

@@ -15,6 +15,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Add("a_b__c *d* :e: 1. http://x www.y.z @f #1 $g$")
+	f.Add(strings.Repeat("a_b*", 2500))
 	f.Fuzz(func(t *testing.T, s string) {
 		want := strings.Join(strings.Fields(plain.Line(s)), " ")
 		got := text(s)

@@ -45,6 +45,7 @@ func FuzzPage(f *testing.F) {
 	for i, s := range sample.HostileTexts {
 		f.Add(s, sample.HostileTexts[(i+5)%len(sample.HostileTexts)])
 	}
+	f.Add(strings.Repeat("x", 10_000), strings.Repeat("<b>", 5000))
 	f.Fuzz(func(t *testing.T, one, other string) {
 		for part := range shape(t, render(t, sample.Saying(one, other), page.Options{})) {
 			if !usual[part] {
