@@ -109,7 +109,7 @@ func TestSoak(t *testing.T) {
 	server, faults := flaky(t, c.URL)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	body := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: token-of-admin}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", server)
-	config := fmt.Sprintf("apiVersion: audit/v1\nclusters: [{name: c, kubeconfig: %q, timeout: 3s}]\nstore: {url: %q, keep: 2m}\nschedule: [{name: soak, cron: '@every 1s'}]\nlisten: 127.0.0.1:18080\n", kubeconfig, filepath.Join(dir, "store"))
+	config := fmt.Sprintf("apiVersion: audit/v1\nclusters: [{name: c, kubeconfig: %q, timeout: 3s}]\nstore: {url: %q, keep: 2m}\nschedule: [{name: soak, cron: '@every 1s', post: false}]\nlisten: 127.0.0.1:18080\n", kubeconfig, filepath.Join(dir, "store"))
 	for file, text := range map[string]string{kubeconfig: body, filepath.Join(dir, "audit.yaml"): config} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -124,6 +124,8 @@ func TestSoak(t *testing.T) {
 	if err := loop.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Wait() }()
 	begun := time.Now()
 	length := time.Duration(*minutes * float64(time.Minute))
 	var samples []sample
@@ -131,7 +133,12 @@ func TestSoak(t *testing.T) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for time.Since(begun) < length {
-		<-tick.C
+		select {
+		case err := <-ended:
+			said, _ := os.ReadFile(log.Name())
+			t.Fatalf("the loop ended by itself after %s: %v\n%.4000s", time.Since(begun), err, said)
+		case <-tick.C:
+		}
 		if m, err := scrape("127.0.0.1:18080"); err == nil {
 			last = m
 			samples = append(samples, sample{m["go_goroutines"], m["process_open_fds"], m["process_resident_memory_bytes"]})
@@ -139,7 +146,7 @@ func TestSoak(t *testing.T) {
 	}
 	seconds := time.Since(begun).Seconds()
 	_ = loop.Process.Signal(syscall.SIGTERM)
-	if err := loop.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("the loop did not end well: %v", err)
 	}
 	if len(samples) < 20 {
